@@ -1,0 +1,5 @@
+"""Documented import path of ``AgentWorkflow``."""
+
+from osmosis_ai.rollout.workflow import AgentWorkflow
+
+__all__ = ["AgentWorkflow"]

@@ -1,0 +1,47 @@
+"""The model gateway: one rollout-scoped chat-completions endpoint for every backend.
+
+``Gateway`` is loaded on first use, because it needs aiohttp (extra ``gateway``);
+everything else here is cheap to import.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from osmosis_ai.gateway.errors import ApiError, GatewayError, UpstreamError
+from osmosis_ai.gateway.limits import GatewayLimits
+from osmosis_ai.gateway.living import find_endpoint
+from osmosis_ai.gateway.records import CallRecord, EndpointSummary, Usage
+
+if TYPE_CHECKING:
+    from osmosis_ai.gateway.endpoint import Endpoint
+    from osmosis_ai.gateway.gateway import Gateway
+
+__all__ = [
+    "ApiError",
+    "CallRecord",
+    "Endpoint",
+    "EndpointSummary",
+    "Gateway",
+    "GatewayError",
+    "GatewayLimits",
+    "UpstreamError",
+    "Usage",
+    "find_endpoint",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Endpoint":
+        from osmosis_ai.gateway.endpoint import Endpoint
+
+        return Endpoint
+    if name == "Gateway":
+        try:
+            from osmosis_ai.gateway.gateway import Gateway
+        except ModuleNotFoundError as exc:
+            if exc.name != "aiohttp":
+                raise
+            raise ImportError(
+                "the model gateway needs aiohttp: pip install 'osmosis-ai[gateway]'"
+            ) from exc
+        return Gateway
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

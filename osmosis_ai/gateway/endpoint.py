@@ -1,0 +1,74 @@
+"""The model endpoint of one rollout."""
+
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from osmosis_ai.gateway.ledger import Ledger
+from osmosis_ai.gateway.lifetime import Lifetime
+from osmosis_ai.gateway.limits import GatewayLimits
+from osmosis_ai.gateway.records import CallRecord, EndpointSummary, RecordFile
+from osmosis_ai.gateway.redaction import Redactor
+from osmosis_ai.gateway.upstreams.base import Upstream
+
+type UnixListener = Callable[["Endpoint", Path], AbstractAsyncContextManager[None]]
+
+
+class Endpoint:
+    """One rollout's way to its model. Made by ``Gateway.open`` and dead after its block.
+
+    Attributes:
+        rollout_id: whose endpoint this is.
+        url: OpenAI-style base URL; clients append ``/chat/completions``.
+        token: bearer for ``url``, random, valid for this rollout only.
+    """
+
+    def __init__(
+        self,
+        rollout_id: str,
+        url: str,
+        *,
+        upstream: Upstream,
+        api_key: str | None,
+        limits: GatewayLimits,
+        record_file: RecordFile | None,
+        listen_unix: UnixListener,
+    ) -> None:
+        self.rollout_id = rollout_id
+        self.url = url
+        self.token = secrets.token_urlsafe(32)
+        self.upstream = upstream
+        self.limits = limits
+        self.redact = Redactor([api_key, self.token])
+        self.ledger = Ledger(limits, self.redact, record_file)
+        self._listen_unix = listen_unix
+        self.lifetime = Lifetime(rollout_id)
+
+    def __repr__(self) -> str:
+        return f"<Endpoint {self.url}{' closed' if self.lifetime.closed else ''}>"
+
+    @property
+    def calls(self) -> list[CallRecord]:
+        """The latest calls, oldest first, at most ``GatewayLimits.max_calls_in_memory``."""
+        return self.ledger.records
+
+    def summary(self) -> EndpointSummary:
+        """Totals over all calls so far; complete once the endpoint is closed."""
+        return self.ledger.summary
+
+    def listen_unix(self, path: Path) -> AbstractAsyncContextManager[None]:
+        """Serve this endpoint alone on a unix socket while the block runs.
+
+        The socket has mode 0666 and asks for no token: who can reach it is the rollout.
+        Over it the base URL's path is ``/v1``. The directory must exist.
+
+        Raises:
+            ValueError: the path is too long for a socket, or something is there already.
+            OSError: the socket cannot be made.
+        """
+        return self._listen_unix(self, path)
+
+    async def close(self) -> None:
+        """Refuse new calls, end those in flight, and wait until they are recorded."""
+        await self.lifetime.close()

@@ -1,0 +1,180 @@
+"""The server, and the rollouts it serves."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import anyio
+from aiohttp import web
+
+from osmosis_ai.gateway.addresses import (
+    checked_rollout_id,
+    netloc,
+    rollout_of_url,
+    rollout_url,
+)
+from osmosis_ai.gateway.directory import Directory
+from osmosis_ai.gateway.endpoint import Endpoint
+from osmosis_ai.gateway.lifetime import Lifetime
+from osmosis_ai.gateway.limits import GatewayLimits
+from osmosis_ai.gateway.living import LIVING
+from osmosis_ai.gateway.records import RecordFile
+from osmosis_ai.gateway.serving import serve_tcp, serve_unix
+from osmosis_ai.gateway.unix_socket import MODE, checked_socket_path
+from osmosis_ai.gateway.upstreams import make_upstream
+from osmosis_ai.gateway.upstreams.http import make_client
+
+_SHUTDOWN_SEC = 1.0
+
+type Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Gateway:
+    """A host-side server of rollout-scoped, OpenAI-compatible model endpoints.
+
+    Use it as an async context manager, then ``open`` one endpoint per rollout.
+
+    Args:
+        host: address to bind; loopback unless remote sandboxes must reach it.
+        port: 0 takes a free one.
+        records_dir: where ``<rollout_id>.jsonl`` is appended to, one line per call;
+            made when missing. ``None`` writes nothing.
+        limits: bounds for every rollout that brings none of its own.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        records_dir: Path | None = None,
+        limits: GatewayLimits | None = None,
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._records_dir = records_dir
+        self._limits = limits or GatewayLimits()
+        self._directory = Directory()
+        self._stack = AsyncExitStack()
+
+    @property
+    def host(self) -> str:
+        """The address bound."""
+        return self._host
+
+    @property
+    def port(self) -> int:
+        """The port bound, once the gateway runs."""
+        return self._port
+
+    async def __aenter__(self) -> Self:
+        if self._records_dir is not None:
+            self._records_dir.mkdir(parents=True, exist_ok=True)
+        async with AsyncExitStack() as stack:
+            self._client = await stack.enter_async_context(make_client(self._limits))
+            runner = await stack.enter_async_context(_running(partial(serve_tcp, self._directory)))
+            await web.TCPSite(runner, self._host, self._port).start()
+            self._port = runner.addresses[0][1]
+            stack.push_async_callback(self._close_endpoints)
+            LIVING.add(self)
+            stack.callback(LIVING.discard, self)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._stack.aclose()
+
+    @asynccontextmanager
+    async def open(
+        self,
+        rollout_id: str,
+        upstream: str,
+        api_key: str | None = None,
+        limits: GatewayLimits | None = None,
+    ) -> AsyncIterator[Endpoint]:
+        """Give a rollout its endpoint; leaving the block ends the calls in flight.
+
+        Args:
+            rollout_id: one path segment; any Unicode.
+            upstream: base URL of an OpenAI-compatible server, or
+                ``embedded/<policy>?<parameters>``.
+            api_key: the real bearer token, sent upstream and seen by nobody else.
+            limits: bounds of this rollout instead of the gateway's.
+
+        Raises:
+            ValueError: an argument is wrong, or the rollout has an open endpoint.
+            RuntimeError: the gateway is not running.
+        """
+        if self not in LIVING:
+            raise RuntimeError("the gateway is not running: open rollouts inside its block")
+        endpoint = self._make_endpoint(
+            checked_rollout_id(rollout_id), upstream, api_key, limits or self._limits
+        )
+        self._directory.add(endpoint)
+        try:
+            yield endpoint
+        finally:
+            await self._close(endpoint)
+
+    def find(self, url: str) -> Endpoint | None:
+        """The open endpoint that ``url`` (its base or its full chat URL) addresses."""
+        rollout_id = rollout_of_url(url, netloc(self._host, self._port))
+        return self._directory.get(rollout_id) if rollout_id else None
+
+    def _make_endpoint(
+        self, rollout_id: str, upstream: str, api_key: str | None, limits: GatewayLimits
+    ) -> Endpoint:
+        record_file = None
+        if self._records_dir is not None:
+            path = self._records_dir / f"{rollout_id}.jsonl"
+            record_file = RecordFile(path, limits.max_records_bytes)
+        return Endpoint(
+            rollout_id,
+            rollout_url(self._host, self._port, rollout_id),
+            upstream=make_upstream(upstream, api_key=api_key, client=self._client, limits=limits),
+            api_key=api_key,
+            limits=limits,
+            record_file=record_file,
+            listen_unix=_listen_unix,
+        )
+
+    async def _close(self, endpoint: Endpoint) -> None:
+        if self._directory.get(endpoint.rollout_id) is endpoint:
+            self._directory.remove(endpoint)
+        await endpoint.close()
+
+    async def _close_endpoints(self) -> None:
+        async with anyio.create_task_group() as group:
+            for endpoint in self._directory.endpoints:
+                group.start_soon(self._close, endpoint)
+
+
+@asynccontextmanager
+async def _listen_unix(endpoint: Endpoint, path: Path) -> AsyncIterator[None]:
+    # A server of its own, so that its connections end with it: a connection left open
+    # by one rollout can never be taken for the next rollout's on the same path.
+    checked_socket_path(path)
+    lifetime = Lifetime(endpoint.rollout_id, endpoint.lifetime)
+    async with _running(partial(serve_unix, endpoint, lifetime)) as runner:
+        try:
+            await web.UnixSite(runner, path).start()
+            path.chmod(MODE)
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            await lifetime.close()
+
+
+@asynccontextmanager
+async def _running(handler: Handler) -> AsyncIterator[web.ServerRunner]:
+    # An agent that leaves cancels its handler, and with it the call upstream.
+    server = web.Server(handler, handler_cancellation=True, access_log=None)
+    runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SEC)
+    await runner.setup()
+    try:
+        yield runner
+    finally:
+        with anyio.CancelScope(shield=True):
+            await runner.cleanup()

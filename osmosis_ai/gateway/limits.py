@@ -1,0 +1,52 @@
+"""How much one rollout may ask of the gateway."""
+
+from dataclasses import dataclass, fields
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class GatewayLimits:
+    """Bounds per rollout; ``None`` means unlimited.
+
+    Attributes:
+        max_request_bytes: largest request body; a larger one is answered with 413.
+        max_response_bytes: largest answer held in memory, and largest single event
+            of a stream; a larger one is a 502.
+        max_calls: chat completions admitted, whatever became of them; then 429.
+        max_tokens: prompt plus completion tokens as the upstream counted them. A call
+            is refused with 429 once the total is reached; calls already in flight
+            finish, so the total can pass the limit by their tokens.
+        max_concurrent: chat completions in flight at once; one more is refused with 429.
+        max_calls_in_memory: latest calls kept in ``Endpoint.calls``.
+        max_record_bytes: request body and, separately, response body kept per record.
+        max_records_bytes: size of a rollout's record file; later calls are not written.
+        upstream_idle_sec: longest silence of an upstream before the call ends with 504.
+        upstream_attempts: tries for a refused connection, and for a 429 or 503 that
+            names a ``Retry-After`` of at most ``max_retry_after_sec``.
+
+    Raises:
+        ValueError: a bound is negative, or one that must be positive is zero.
+    """
+
+    max_request_bytes: int = 64 * _MIB
+    max_response_bytes: int = 64 * _MIB
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_concurrent: int | None = None
+    max_calls_in_memory: int = 1000
+    max_record_bytes: int = _MIB
+    max_records_bytes: int = 256 * _MIB
+    upstream_idle_sec: float = 600.0
+    upstream_attempts: int = 4
+    max_retry_after_sec: float = 10.0
+
+    def __post_init__(self) -> None:
+        may_be_zero = {"max_calls", "max_tokens", "max_retry_after_sec", "max_calls_in_memory"}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None:
+                continue
+            if not (value >= 0 if field.name in may_be_zero else value > 0):
+                least = "zero or more" if field.name in may_be_zero else "more than zero"
+                raise ValueError(f"GatewayLimits.{field.name} must be {least}, got {value!r}")

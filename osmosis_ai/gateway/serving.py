@@ -1,0 +1,88 @@
+"""Finds what a request means and who may ask for it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from osmosis_ai.gateway.addresses import Address, parse_tcp_path, parse_unix_path
+from osmosis_ai.gateway.directory import Directory
+from osmosis_ai.gateway.endpoint import Endpoint
+from osmosis_ai.gateway.errors import ApiError, not_found
+from osmosis_ai.gateway.exchange import chat_completions
+from osmosis_ai.gateway.lifetime import Lifetime
+from osmosis_ai.gateway.models import list_models
+from osmosis_ai.gateway.replies import error_reply
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """Whose call it is, how long it may live, and what it wants."""
+
+    endpoint: Endpoint
+    lifetime: Lifetime
+    resource: str
+
+
+async def serve_tcp(directory: Directory, request: web.BaseRequest) -> web.StreamResponse:
+    """Answer on the shared port, where the path names the rollout and its token opens it."""
+
+    def aim() -> _Aim:
+        address = _addressed(request, parse_tcp_path)
+        authorization = request.headers.get("Authorization")
+        endpoint = directory.authorize(address.rollout_id or "", authorization)
+        return _Aim(endpoint, endpoint.lifetime, address.resource)
+
+    return await _serve(request, aim)
+
+
+async def serve_unix(
+    endpoint: Endpoint, lifetime: Lifetime, request: web.BaseRequest
+) -> web.StreamResponse:
+    """Answer on a rollout's own socket, which is the proof of who asks."""
+
+    def aim() -> _Aim:
+        return _Aim(endpoint, lifetime, _addressed(request, parse_unix_path).resource)
+
+    return await _serve(request, aim)
+
+
+async def _serve(request: web.BaseRequest, find: Callable[[], _Aim]) -> web.StreamResponse:
+    try:
+        aim = find()
+        with aim.lifetime.handling():
+            match request.method, aim.resource:
+                case "POST", "chat/completions":
+                    return await chat_completions(request, aim.endpoint, aim.lifetime)
+                case "GET", "models":
+                    return await list_models(request, aim.endpoint, aim.lifetime)
+        raise not_found(
+            f"the gateway has no {request.method} {aim.resource!r}; "
+            "it serves POST chat/completions and GET models"
+        )
+    except ApiError as error:
+        return error_reply(error)
+    except ConnectionError:
+        raise  # The agent left; aiohttp closes what remains.
+    except Exception:
+        _log.exception("a request to the gateway failed")
+        if request.writer.output_size:
+            raise  # An answer has begun; a second one would corrupt the connection.
+        return error_reply(
+            ApiError(
+                500,
+                "the gateway failed; its log says how",
+                kind="server_error",
+                code="gateway_failed",
+            )
+        )
+
+
+def _addressed(request: web.BaseRequest, parse: Callable[[str], Address | None]) -> Address:
+    address = parse(request.rel_url.raw_path)
+    if address is None:
+        raise not_found(f"the gateway has nothing at {request.rel_url.raw_path!r}")
+    return address

@@ -1,0 +1,17 @@
+"""Importing the gateway costs nearly nothing."""
+
+import subprocess
+import sys
+
+
+def test_importing_loads_no_server_client_or_sdk() -> None:
+    code = (
+        "import sys, osmosis_ai.gateway as g; "
+        "assert g.find_endpoint('http://127.0.0.1:1/v1') is None; "
+        "heavy = {'litellm', 'openai', 'aiohttp', 'httpx'} & set(sys.modules); "
+        "assert not heavy, heavy; "
+        "g.Gateway; "
+        "heavy = {'litellm', 'openai'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,135 @@
+"""The process in the sandbox that calls the execution core for one phase.
+
+``python -m osmosis_ai.rollout.container.runner agent|grader`` reads a
+``ContainerInput`` from ``--input`` (``-``: standard input) and writes a
+``ContainerResult`` to ``--result`` (a path, or ``fd:N``).
+"""
+
+import argparse
+import asyncio
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from osmosis_ai.rollout.container import host_only
+from osmosis_ai.rollout.container.files import (
+    ARTIFACTS_DIR,
+    ContainerInput,
+    ContainerResult,
+    decode,
+    encode,
+)
+from osmosis_ai.rollout.container.relay import Relay
+from osmosis_ai.rollout.context import RolloutContext
+from osmosis_ai.rollout.execution import failure, run_grader, run_workflow
+from osmosis_ai.rollout.types.config import AgentWorkflowConfig, GraderConfig
+from osmosis_ai.rollout.types.execution import ExecutionResult
+from osmosis_ai.rollout.types.status import RolloutStatus
+from osmosis_ai.rollout.wiring import resolve_config, resolve_grader, resolve_workflow
+
+_PR_SET_DUMPABLE = 4
+PLACEHOLDER_KEY = "osmosis-rollout"
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run one phase and end the process at once, whatever threads user code left."""
+    parser = argparse.ArgumentParser(prog="osmosis-runner", description=__doc__)
+    parser.add_argument("phase", choices=["agent", "grader"])
+    parser.add_argument("--input", default="-")
+    parser.add_argument("--result", required=True)
+    args = parser.parse_args(argv)
+    _seal()
+    host_only.install()
+    result = run_phase(args.phase, _read(args.input))
+    _write(args.result, encode(ContainerResult.of(result)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def run_phase(phase: str, data: bytes) -> ExecutionResult:
+    """Run the agent's or the grader's phase on an encoded ``ContainerInput``."""
+    task = decode(ContainerInput, data)
+    call = agent_main if phase == "agent" else grader_main
+    # Not asyncio.run(): it waits up to five minutes for threads that blocking user code left.
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    return loop.run_until_complete(call(task))
+
+
+async def agent_main(task: ContainerInput) -> ExecutionResult:
+    """Run the workflow that ``task`` names, its model calls routed to the gateway."""
+    try:
+        workflow = resolve_workflow(task.workflow or "")
+        config = resolve_config(task.workflow_config, AgentWorkflowConfig, "workflow_config")
+    except Exception as exc:
+        return failure(exc)
+    with _model_route(task) as context, context:
+        return await run_workflow(
+            workflow,
+            config,
+            task.request(),
+            queued_sec=task.queued_sec,
+            artifacts_dir=_artifacts_dir(),
+        )
+
+
+async def grader_main(task: ContainerInput) -> ExecutionResult:
+    """Grade the sample in ``task`` with the grader that it names."""
+    try:
+        grader = resolve_grader(task.grader or "")
+        config = resolve_config(task.grader_config, GraderConfig, "grader_config")
+    except Exception as exc:
+        return failure(exc, sample=task.sample)
+    if grader is None:
+        raise ValueError("the grader's phase needs a grader")
+    workflow = ExecutionResult(status=RolloutStatus.SUCCESS, sample=task.sample)
+    return await run_grader(
+        grader, config, task.request(), workflow, artifacts_dir=_artifacts_dir()
+    )
+
+
+@contextlib.contextmanager
+def _model_route(task: ContainerInput) -> Iterator[RolloutContext]:
+    """Yield the rollout's context: through the relay where there is a gateway socket."""
+    if task.gateway_socket is None:
+        yield RolloutContext(task.chat_completions_url, task.api_key, task.rollout_id)
+        return
+    with Relay(task.gateway_socket) as relay:
+        yield RolloutContext(relay.url, PLACEHOLDER_KEY, task.rollout_id)
+
+
+def _artifacts_dir() -> Path | None:
+    path = Path(ARTIFACTS_DIR)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return path if os.access(path, os.W_OK) else None
+
+
+def _seal() -> None:
+    """Keep the tools that an agent runs out of this process's memory and descriptors."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _read(source: str) -> bytes:
+    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+
+
+def _write(target: str, data: bytes) -> None:
+    if target.startswith("fd:"):
+        with os.fdopen(int(target[3:]), "wb") as stream:
+            stream.write(data)
+        return
+    temporary = Path(f"{target}.tmp")
+    temporary.write_bytes(data)
+    temporary.replace(target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Agent frameworks that call the policy of the active rollout."""

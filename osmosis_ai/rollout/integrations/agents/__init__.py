@@ -1,0 +1,1 @@
+"""One module per agent framework; each needs its own extra."""

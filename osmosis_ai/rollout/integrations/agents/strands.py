@@ -1,0 +1,197 @@
+"""Strands agents that call the policy of the active rollout."""
+
+import copy
+import inspect
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from osmosis_ai.rollout.context import RolloutContext, SampleSource, get_rollout_context
+from osmosis_ai.rollout.extras import needs_extra
+from osmosis_ai.rollout.integrations.agents.strands_messages import to_chat, to_strands
+from osmosis_ai.rollout.types.sample import RolloutSample
+
+with needs_extra("strands", "The Strands integration", "strands"):
+    from strands import Agent
+    from strands.models.model import Model
+
+if TYPE_CHECKING:
+    from strands.models.openai import OpenAIModel
+
+__all__ = ["OsmosisRolloutModel", "OsmosisStrandsAgent", "StrandsAgentSampleSource"]
+
+logger = logging.getLogger(__name__)
+
+MODEL_ID = "osmosis-rollout"
+_NO_KEY = "no-key-needed"
+_ROUTED = ("base_url", "api_key")
+
+
+class OsmosisRolloutModel(Model):
+    """Stands for the policy of whatever rollout is active when an agent is built.
+
+    ``params`` go into every chat-completions request (``temperature``,
+    ``max_tokens`` …), ``client_args`` to the OpenAI client (``timeout``,
+    ``max_retries`` …), the rest to Strands' ``OpenAIModel`` (``stream`` …).
+    It holds plain data, so a config that carries it can be copied per run.
+
+    Raises:
+        ValueError: an argument would choose the model or its endpoint, which
+            the rollout does.
+    """
+
+    def __init__(
+        self,
+        *,
+        params: Mapping[str, Any] | None = None,
+        client_args: Mapping[str, Any] | None = None,
+        **model_config: Any,
+    ) -> None:
+        for name in ("model_id", "client", *_ROUTED):
+            if name in model_config or name in (client_args or {}):
+                raise ValueError(
+                    f"OsmosisRolloutModel takes no {name!r}: the active rollout decides which "
+                    "model answers and where; leave it out"
+                )
+        self.client_args = dict(client_args or {})
+        self.config = {**model_config, "params": None if params is None else dict(params)}
+
+    def update_config(self, **model_config: Any) -> None:
+        """Change what the model is bound with later."""
+        self.config.update(model_config)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what the model is bound with."""
+        return self.config
+
+    def stream(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: a placeholder answers nothing."""
+        raise RuntimeError(_PLACEHOLDER_CALLED)
+
+    def structured_output(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: a placeholder answers nothing."""
+        raise RuntimeError(_PLACEHOLDER_CALLED)
+
+
+_PLACEHOLDER_CALLED = (
+    "OsmosisRolloutModel is a placeholder and cannot be called; give it to OsmosisStrandsAgent, "
+    "which binds it to the active rollout"
+)
+
+
+class OsmosisStrandsAgent(Agent):
+    """A ``strands.Agent`` whose conversation is the rollout's sample.
+
+    Takes the arguments of ``strands.Agent``. ``messages`` may be
+    chat-completions-shaped, as ``ctx.prompt`` is; their system messages go
+    before ``system_prompt``. With an ``OsmosisRolloutModel`` the agent calls
+    the rollout's policy and registers itself as the sample's source; with any
+    other model it is a plain Strands agent.
+
+    Raises:
+        RuntimeError: the model is a placeholder and no rollout is active, or
+            the rollout has no chat-completions URL.
+        ValueError: the rollout has a sample source already.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        model: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        named = {"messages": messages, "model": model}
+        given = {name: value for name, value in named.items() if value is not None}
+        arguments = inspect.signature(Agent).bind_partial(*args, **given, **kwargs).arguments
+
+        history = to_strands(arguments.get("messages") or [])
+        arguments["messages"] = history.messages
+        if history.system:
+            arguments["system_prompt"] = _joined_system_prompt(
+                history.system, arguments.get("system_prompt")
+            )
+        placeholder = arguments.get("model")
+        context: RolloutContext | None = None
+        if isinstance(placeholder, OsmosisRolloutModel):
+            context = _active_context()
+            arguments["model"] = _bind(placeholder, context)
+        super().__init__(**arguments)
+        if context is not None:
+            context.set_sample_source(StrandsAgentSampleSource(self))
+
+
+class StrandsAgentSampleSource(SampleSource):
+    """The conversation of a Strands agent as a sample.
+
+    ``messages`` are Strands' own; ``trajectory_messages`` a chat-completions
+    copy with the system prompt in front.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    async def get_sample(self) -> RolloutSample:
+        """Return the conversation so far."""
+        messages = list(self.agent.messages)
+        return RolloutSample(
+            messages=messages,
+            trajectory_messages=_chat_copy(messages, self.agent.system_prompt_content),
+        )
+
+    async def get_preview(self, max_messages: int) -> RolloutSample | None:
+        """Return a copy of the latest ``max_messages`` messages; ``None`` for none."""
+        if max_messages <= 0:
+            return None
+        latest = copy.deepcopy(self.agent.messages[-max_messages:])
+        return RolloutSample(messages=latest, trajectory_messages=_chat_copy(latest, None))
+
+
+def _active_context() -> RolloutContext:
+    context = get_rollout_context()
+    if context is None:
+        raise RuntimeError(
+            "OsmosisRolloutModel needs an active rollout: build OsmosisStrandsAgent inside "
+            "AgentWorkflow.run(), or inside 'with RolloutContext(chat_completions_url=...)'"
+        )
+    if not context.chat_completions_url:
+        raise RuntimeError(
+            f"Rollout {context.rollout_id!r} has no chat_completions_url, so there is no policy "
+            "to call: pass it to RolloutContext, or set OSMOSIS_CHAT_COMPLETIONS_URL"
+        )
+    return context
+
+
+def _bind(placeholder: OsmosisRolloutModel, context: RolloutContext) -> "OpenAIModel":
+    # The OpenAI client costs more to import than Strands itself, so only a process
+    # that runs an agent pays for it, not one that merely reads a rollout's config.
+    with needs_extra("strands", "The Strands integration", "openai"):
+        from strands.models.openai import OpenAIModel
+
+    return OpenAIModel(
+        client_args={
+            **placeholder.client_args,
+            "base_url": context.chat_completions_url,
+            "api_key": context.api_key or _NO_KEY,
+        },
+        model_id=MODEL_ID,
+        **copy.deepcopy(placeholder.config),
+    )
+
+
+def _joined_system_prompt(lifted: list[str], given: Any) -> Any:
+    if isinstance(given, list):
+        return [*({"text": text} for text in lifted), *given]
+    return "\n\n".join([*lifted, given] if given else lifted)
+
+
+def _chat_copy(messages: Sequence[Any], system: Sequence[Any] | None) -> list[Any] | None:
+    try:
+        return to_chat(messages, system)
+    except Exception as exc:
+        logger.warning(
+            "Failed to convert Strands messages for trajectory persistence: %s: %s",
+            type(exc).__name__,
+            exc,
+        )
+        return None

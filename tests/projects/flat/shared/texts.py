@@ -1,0 +1,5 @@
+"""Texts."""
+
+
+def shout(text: str) -> str:
+    return f"{text}!"

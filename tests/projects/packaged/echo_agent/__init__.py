@@ -1,0 +1,1 @@
+"""One package with its own build system."""

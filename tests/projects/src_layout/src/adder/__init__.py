@@ -1,0 +1,1 @@
+"""A package under src/, without a build system."""

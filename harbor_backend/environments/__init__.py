@@ -1,0 +1,1 @@
+"""Harbor environments of our own, and the choice between them and Harbor's."""

@@ -1,0 +1,62 @@
+"""What the backend does when Harbor reports a trial's progress."""
+
+import logging
+import time
+
+from harbor.trial.hooks import TrialEvent, TrialHookEvent
+from harbor.trial.queue import TrialQueue
+
+from harbor_backend.outcome import native_workflow
+from harbor_backend.trials import TrialRecord
+from osmosis_ai.rollout.types.status import RolloutStatus
+
+logger = logging.getLogger(__name__)
+
+
+class TrialHooks:
+    """Follows the trials of one backend on a queue that others may share."""
+
+    def __init__(self, queue: TrialQueue) -> None:
+        self._records: dict[str, TrialRecord] = {}
+        queue.add_hook(TrialEvent.START, self._started)
+        queue.add_hook(TrialEvent.VERIFICATION_START, self._verifying)
+
+    def follow(self, trial_name: str, record: TrialRecord) -> None:
+        """Report the progress of this trial to its record."""
+        self._records[trial_name] = record
+
+    def forget(self, trial_name: str) -> None:
+        """Stop following a trial."""
+        self._records.pop(trial_name, None)
+
+    async def _started(self, event: TrialHookEvent) -> None:
+        record = self._records.get(event.config.trial_name)
+        if record is None:
+            return
+        record.queued_sec = time.monotonic() - record.submitted_at
+        record.live.status = RolloutStatus.RUNNING
+
+    async def _verifying(self, event: TrialHookEvent) -> None:
+        record = self._records.get(event.config.trial_name)
+        if record is None:
+            return
+        record.live.status = RolloutStatus.GRADING
+        if event.result.step_results is None:
+            await announce_workflow(record, event)
+
+
+async def announce_workflow(record: TrialRecord, event: TrialHookEvent) -> None:
+    """Tell the caller, once, that the workflow's phase ended.
+
+    Harbor awaits hooks unguarded: an error of the callback must not break the
+    trial, so it is kept and raised to the caller afterwards.
+    """
+    if record.workflow_announced or record.on_workflow_complete is None:
+        return
+    record.workflow_announced = True
+    result = record.workflow or native_workflow(record, event.result)
+    try:
+        await record.on_workflow_complete(result)
+    except Exception as exc:
+        logger.debug("Rollout %s: callback failed", record.request.id, exc_info=exc)
+        record.callback_error = exc

@@ -1,0 +1,17 @@
+"""Names and labels by which sandboxes and images of the engine are known."""
+
+import re
+
+PREFIX = "osmosis"
+KEPT_PREFIX = f"{PREFIX}-kept"
+
+SANDBOX = "ai.osmosis.sandbox"
+INSTANCE = "ai.osmosis.instance"
+ROLLOUT = "ai.osmosis.rollout"
+IMAGE = "ai.osmosis.image"
+
+
+def container_name(session_id: str, unique: str) -> str:
+    """Return a legal container name that a person can connect to its trial."""
+    readable = re.sub(r"[^a-zA-Z0-9_.-]+", "-", session_id)[:80].strip("-.")
+    return f"{PREFIX}-{readable}-{unique}"

@@ -1,0 +1,171 @@
+"""Running one phase of the execution core inside a sandbox, from the host."""
+
+import logging
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from harbor.environments.base import BaseEnvironment
+
+from harbor_backend.environments.channel import Command, RunResult
+from harbor_backend.environments.docker import DockerEnvironment
+from osmosis_ai.rollout.container.files import (
+    AGENT_LOGS_DIR,
+    INPUT_FILENAME,
+    MAX_RESULT_BYTES,
+    RESULT_FILENAME,
+    RUNTIME_DIR,
+    RUNTIME_PYTHON,
+    VERIFIER_LOGS_DIR,
+    ContainerInput,
+    ContainerResult,
+    decode,
+    encode,
+)
+from osmosis_ai.rollout.container.supervisor.frames import TIMED_OUT
+from osmosis_ai.rollout.deadline import deadline_message
+from osmosis_ai.rollout.execution import GRADER_PHASE, WORKFLOW_PHASE
+from osmosis_ai.rollout.types.execution import ExecutionResult
+from osmosis_ai.rollout.types.status import RolloutErrorCategory, RolloutStatus
+
+logger = logging.getLogger(__name__)
+
+GRACE_SEC = 10.0
+_LOG_LIMIT = 4 * 1024 * 1024
+_OUT_OF_MEMORY_CODE = 137
+# The runtime's OpenSSL was built for the host's paths, which the image need not have.
+_ENVIRONMENT = {"SSL_CERT_FILE": f"{RUNTIME_DIR}/ca.pem"}
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase of the execution core and where it keeps its files in a sandbox."""
+
+    name: str
+    title: str
+    logs_dir: str
+
+
+AGENT = Phase("agent", WORKFLOW_PHASE, AGENT_LOGS_DIR)
+GRADER = Phase("grader", GRADER_PHASE, VERIFIER_LOGS_DIR)
+
+
+async def run_phase(
+    environment: BaseEnvironment, phase: Phase, task: ContainerInput, log_file: Path
+) -> ExecutionResult:
+    """Run one phase to its result, whatever its process does.
+
+    The core in the sandbox holds the deadline; a process that does not even
+    come back from it is killed some seconds later. What it printed goes to
+    ``log_file``.
+
+    Raises:
+        SandboxLostError, EngineError: the sandbox failed, not what ran in it.
+    """
+    timeout = task.agent_timeout_sec if phase is AGENT else task.grader_timeout_sec
+    queued = task.queued_sec if phase is AGENT else 0.0
+    limit = None if timeout is None else max(timeout - queued, 0.0) + GRACE_SEC
+    if isinstance(environment, DockerEnvironment) and environment.supervised:
+        done, data = await _over_descriptor(environment, phase, task, limit)
+    else:
+        done, data = await _over_files(environment, phase, task, limit)
+    _save_log(log_file, done)
+    if not data:
+        return _no_result(phase, done, timeout, queued)
+    try:
+        return decode(ContainerResult, data).result()
+    except ValueError as exc:
+        return _failed(f"The sandbox returned a result that is not valid: {exc}")
+
+
+async def _over_descriptor(
+    environment: DockerEnvironment, phase: Phase, task: ContainerInput, limit: float | None
+) -> tuple[RunResult, bytes]:
+    """Send the input to standard input and take the result from a descriptor of its own.
+
+    Neither is ever a file, so nothing that the agent starts can read the one
+    or write the other.
+    """
+    command = Command(
+        _argv(phase, "-", "fd:3"),
+        env=_ENVIRONMENT,
+        stdin=encode(task),
+        timeout_sec=limit,
+        output_limit=_LOG_LIMIT,
+        result_limit=MAX_RESULT_BYTES,
+    )
+    done = await environment.run(command)
+    return done, b"" if done.result_dropped else done.result
+
+
+async def _over_files(
+    environment: BaseEnvironment, phase: Phase, task: ContainerInput, limit: float | None
+) -> tuple[RunResult, bytes]:
+    """Exchange input and result as files, which every Harbor environment can."""
+    input_path = f"{phase.logs_dir}/{INPUT_FILENAME}"
+    result_path = f"{phase.logs_dir}/{RESULT_FILENAME}"
+    with tempfile.TemporaryDirectory(prefix="osmosis-phase-") as scratch:
+        local = Path(scratch, INPUT_FILENAME)
+        local.write_bytes(encode(task))
+        await environment.ensure_dirs([phase.logs_dir])
+        await environment.upload_file(local, input_path)
+        await environment.exec(f"chmod 644 {input_path}", user="root")
+        seconds = None if limit is None else max(1, round(limit))
+        timed_out = False
+        try:
+            done = await environment.exec(
+                " ".join(_argv(phase, input_path, result_path)),
+                env=_ENVIRONMENT,
+                timeout_sec=seconds,
+            )
+            code, stdout, stderr = done.return_code, done.stdout or "", done.stderr or ""
+        except RuntimeError as exc:
+            if seconds is None or "timed out" not in str(exc):
+                raise
+            code, stdout, stderr, timed_out = TIMED_OUT, "", str(exc), True
+        run = RunResult(code, stdout.encode(), stderr.encode(), timed_out=timed_out)
+        result = Path(scratch, RESULT_FILENAME)
+        try:
+            await environment.download_file(result_path, result)
+        except (OSError, RuntimeError) as exc:
+            logger.debug("No result file: %s", exc)
+            return run, b""
+        if result.is_symlink() or result.stat().st_size > MAX_RESULT_BYTES:
+            return run, b""
+        return run, result.read_bytes()
+
+
+def _argv(phase: Phase, source: str, target: str) -> list[str]:
+    module = "osmosis_ai.rollout.container.runner"
+    return [RUNTIME_PYTHON, "-I", "-m", module, phase.name, "--input", source, "--result", target]
+
+
+def _no_result(
+    phase: Phase, done: RunResult, timeout: float | None, queued: float
+) -> ExecutionResult:
+    if done.timed_out and timeout is not None:
+        return _failed(deadline_message(phase.title, timeout, queued), RolloutErrorCategory.TIMEOUT)
+    if done.result_dropped:
+        return _failed(f"{phase.title} returned a result of more than {MAX_RESULT_BYTES} bytes")
+    tail = done.stderr.decode(errors="replace").strip()[-2000:]
+    hint = (
+        " (killed: out of memory, or by its own code)" if done.code == _OUT_OF_MEMORY_CODE else ""
+    )
+    return _failed(
+        f"{phase.title} process ended with exit code {done.code}{hint} and without a result. "
+        f"Its last output: {tail or 'none'}",
+        RolloutErrorCategory.AGENT_ERROR,
+    )
+
+
+def _failed(
+    message: str, category: RolloutErrorCategory = RolloutErrorCategory.VALIDATION_ERROR
+) -> ExecutionResult:
+    return ExecutionResult(status=RolloutStatus.FAILURE, err_message=message, err_category=category)
+
+
+def _save_log(path: Path, done: RunResult) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dropped = f"\n[{done.dropped} bytes dropped]" if done.dropped else ""
+    with path.open("ab") as file:
+        file.write(done.stdout + done.stderr + dropped.encode())

@@ -1,0 +1,138 @@
+"""The Harbor verifier that runs an SDK ``Grader`` where the agent cannot reach."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from harbor.environments.base import BaseEnvironment
+from harbor.environments.factory import EnvironmentFactory
+from harbor.models.trial.config import EnvironmentConfig
+from harbor.models.verifier.result import VerifierResult
+from harbor.verifier.base import BaseVerifier
+
+from harbor_backend.environments.channel import SandboxLostError
+from harbor_backend.environments.docker import DockerEnvironment
+from harbor_backend.environments.engine import EngineError
+from harbor_backend.phases import GRADER, run_phase
+from harbor_backend.trials import TrialRecord, find_trial
+from osmosis_ai.rollout.container.files import ARTIFACTS_DIR, ContainerInput
+from osmosis_ai.rollout.execution import failure, grading_refusal
+from osmosis_ai.rollout.types.execution import ExecutionResult
+from osmosis_ai.rollout.types.status import RolloutErrorCategory
+
+
+class GraderVerifier(BaseVerifier):
+    """Grades the sample that the host collected, in a sandbox of its own.
+
+    ``shared`` grades in the agent's sandbox instead, where whatever the agent
+    left running can interfere: for trusted agents only.
+    """
+
+    def __init__(
+        self,
+        *,
+        trial_key: str,
+        environment_config: dict[str, Any],
+        shared: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._trial_key = trial_key
+        self._environment_config = environment_config
+        self._shared = shared
+
+    async def verify(self) -> VerifierResult:
+        """Grade, keep the whole result on the trial's record, and tell Harbor the reward."""
+        record = find_trial(self._trial_key)
+        record.grader = await self._grade(record)
+        sample = record.grader.sample
+        if sample is None or sample.reward is None:
+            return VerifierResult(rewards={})
+        rewards: dict[str, float | int] = {"reward": sample.reward}
+        self.trial_paths.reward_json_path.write_text(json.dumps(rewards))
+        return VerifierResult(rewards=rewards)
+
+    async def _grade(self, record: TrialRecord) -> ExecutionResult:
+        workflow = record.workflow
+        if workflow is None:
+            raise RuntimeError("a trial is graded after its workflow has a result")
+        if refused := grading_refusal(record.request, workflow, has_grader=True):
+            return refused
+        try:
+            if self._shared:
+                return await self._run(record, workflow, self.environment)
+            async with self._fresh_sandbox() as sandbox:
+                return await self._run(record, workflow, sandbox)
+        except (SandboxLostError, EngineError) as exc:
+            category = RolloutErrorCategory.INFRASTRUCTURE_ERROR
+            return failure(exc, sample=workflow.sample, category=category)
+
+    async def _run(
+        self, record: TrialRecord, workflow: ExecutionResult, sandbox: BaseEnvironment
+    ) -> ExecutionResult:
+        entry_points = record.program.entry_points
+        if entry_points is None:
+            raise RuntimeError("a graded trial needs entry points")
+        artifacts = self.trial_paths.artifacts_dir / ARTIFACTS_DIR.lstrip("/")
+        if not self._shared and artifacts.is_dir() and any(artifacts.iterdir()):
+            await sandbox.upload_dir(artifacts, ARTIFACTS_DIR)
+        request = record.request
+        result = await run_phase(
+            sandbox,
+            GRADER,
+            ContainerInput(
+                rollout_id=request.id,
+                prompt=request.prompt,
+                label=request.label,
+                metadata=request.metadata,
+                grader_timeout_sec=request.grader_timeout_sec,
+                grader=entry_points.grader,
+                grader_config=entry_points.grader_config,
+                sample=workflow.sample,
+            ),
+            self.trial_paths.verifier_dir / "grader.log",
+        )
+        await self._collect(record, sandbox, artifacts)
+        if result.sample is None and result.err_message is not None:
+            return result.model_copy(update={"sample": workflow.sample})
+        return result
+
+    async def _collect(
+        self, record: TrialRecord, sandbox: BaseEnvironment, artifacts: Path
+    ) -> None:
+        """Bring home what the grader wrote; never decides over the reward."""
+        try:
+            await sandbox.download_dir(ARTIFACTS_DIR, artifacts)
+        except (OSError, RuntimeError, ValueError) as exc:
+            record.note(f"The grader's artifacts were not collected: {exc}")
+            self.logger.warning("The grader's artifacts were not collected: %s", exc)
+
+    @asynccontextmanager
+    async def _fresh_sandbox(self) -> AsyncIterator[BaseEnvironment]:
+        """A new sandbox of the task's image; the agent's is ended while it starts."""
+        config = EnvironmentConfig.model_validate(self._environment_config)
+        task_config = self.task.config.environment.model_copy(deep=True)
+        sandbox = EnvironmentFactory.create_environment_from_config(
+            config=config,
+            environment_dir=self.task.paths.environment_dir,
+            environment_name=self.task.short_name,
+            session_id=f"{self.trial_paths.trial_dir.name}__grader",
+            trial_paths=self.trial_paths,
+            task_env_config=task_config,
+            logger=self.logger,
+            network_policy=task_config.resolve_baseline(),
+        )
+        try:
+            try:
+                async with asyncio.TaskGroup() as starting:
+                    starting.create_task(sandbox.start(force_build=False))
+                    if isinstance(self.environment, DockerEnvironment) and config.delete:
+                        starting.create_task(self.environment.stop(delete=True))
+            except ExceptionGroup as group:
+                raise group.exceptions[0] from None
+            yield sandbox
+        finally:
+            await asyncio.shield(sandbox.stop(delete=config.delete))

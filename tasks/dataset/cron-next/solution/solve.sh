@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+cp /solution/cronnext.py /app/cronnext.py

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+cp /solution/report.py /app/report.py

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+cp /solution/stackvm.py /app/stackvm.py

@@ -1,0 +1,34 @@
+# Two commands do everything: `make demo` runs the main job, `make test` runs the tests.
+# Each first sets up what is missing (see scripts/setup.sh), which takes seconds when nothing is.
+
+SHELL := bash
+SETUP := scripts/setup.sh
+PY := .venv/bin/python
+# `make test REQUIRE_DOCKER=1` fails where Docker cannot be had, instead of leaving tests out.
+REQUIRED := $(if $(REQUIRE_DOCKER),--require-docker)
+
+.PHONY: demo test lint setup lock clean
+
+demo:
+	@$(SETUP) $(REQUIRED)
+	@.venv/bin/osmosis demo $(ARGS)
+
+test:
+	@$(SETUP) $(REQUIRED)
+	@scripts/test.sh $(ARGS)
+
+lint:
+	@$(SETUP) --no-docker
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+setup:
+	@$(SETUP) $(REQUIRED)
+
+lock:
+	@scripts/lock.sh $(ARGS)
+
+clean:
+	rm -rf .venv .venv-tools dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,6 +19,7 @@ from osmosis_ai.rollout import (
     RolloutStatus,
 )
 from tests.rollout.policy import Policy
+from tests.rollout.server.serving import serve
 
 BASE_CLASS = """
 from osmosis_ai.rollout import AgentWorkflow, AgentWorkflowContext
@@ -166,6 +167,17 @@ class ToolWorkflow(AgentWorkflow[ToolWorkflowConfig]):
                 break
 '''
 
+WIRING = """
+from osmosis_ai.rollout import LocalBackend
+from osmosis_ai.rollout.server import create_rollout_server
+
+backend = LocalBackend(
+    workflow=SearchWorkflow,
+    workflow_config=search_workflow_config,
+)
+app = create_rollout_server(backend=backend)
+"""
+
 PROMPT = [
     {"role": "system", "content": "Search before you answer."},
     {"role": "user", "content": "What is ATIF?"},
@@ -276,3 +288,24 @@ async def test_tool_workflow(load: Any, policy: Policy) -> None:
             "query": "ATIF"
         }
     assert len(policy.requests) == 4
+
+
+async def test_entry_point_wiring(load: Any) -> None:
+    module = load(CUSTOM_CONFIG + WIRING)
+    async with serve(module.app) as caller:
+        health = (await caller.http.get("/health")).json()
+        assert health["concurrency"]["max_concurrent"] == 4
+        result = await caller.result(await caller.admitted(grade=False))
+    assert result["status"] == "failure"
+    assert "no sample" in result["err_message"]
+
+
+async def test_several_workflows_in_one_entry_point(load: Any) -> None:
+    """Only the class that is passed as ``workflow`` runs."""
+    wired = WIRING.replace("SearchWorkflow,", "ExplicitWorkflow,")
+    module = load(EXPLICIT_OUTPUT + CUSTOM_CONFIG + wired)
+    async with serve(module.app) as caller:
+        result = await caller.result(await caller.admitted(grade=False))
+    assert result["status"] == "success"
+    assert result["sample"]["messages"][-1] == {"role": "assistant", "content": "done"}
+    assert result["sample"]["metrics"] == {"steps": 1.0}

@@ -142,3 +142,21 @@ class SysExitText(AgentWorkflow):
 class CancelsItself(AgentWorkflow):
     async def run(self, ctx: AgentWorkflowContext) -> Any:
         raise asyncio.CancelledError
+
+
+class CancelsItsTask(AgentWorkflow):
+    async def run(self, ctx: AgentWorkflowContext) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(30)
+
+
+class GroupOfExits(AgentWorkflow):
+    async def run(self, ctx: AgentWorkflowContext) -> Any:
+        raise BaseExceptionGroup("tools exited", [SystemExit(3), ValueError("x")])
+
+
+class SysExitInThread(AgentWorkflow):
+    async def run(self, ctx: AgentWorkflowContext) -> Any:
+        await asyncio.to_thread(sys.exit, 5)

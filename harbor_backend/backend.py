@@ -21,6 +21,7 @@ from harbor_backend.names import trial_name
 from harbor_backend.outcome import diagnostics, outcome_of
 from harbor_backend.prewarm import Prewarm, PrewarmMode
 from harbor_backend.program import Wiring, make_program
+from harbor_backend.reaper import reap_once
 from harbor_backend.staging import StagedTask, stage_task
 from harbor_backend.tasks import TaskMode, check_task, resolve_task
 from harbor_backend.trial_config import (
@@ -65,6 +66,8 @@ class HarborBackend(ExecutionBackend):
     - ``code_dir``: the project to bundle; by default the one that owns the class.
     - ``environment_config``: forces Harbor's environment of a type, or ours.
     - ``trials_dir``: where Harbor works; by default a directory of this backend.
+    - ``keep_sandboxes``: leaves the containers of finished trials in the engine,
+      to look into them; nothing removes them afterwards.
     - ``max_queue_depth``: how many rollouts may wait before ``has_capacity()``
       says no.
 
@@ -96,6 +99,7 @@ class HarborBackend(ExecutionBackend):
         max_queue_depth: int | None = None,
         prewarm: PrewarmMode | str | bool | None = None,
         verified_tasks: bool | Collection[str] = False,
+        keep_sandboxes: bool = False,
     ) -> None:
         self._program = make_program(
             Wiring(agent, workflow_config, grader, grader_config, code_dir, bundle)
@@ -126,6 +130,7 @@ class HarborBackend(ExecutionBackend):
         self._environment = (
             None if environment_config is None else environment_config.model_copy(deep=True)
         )
+        self._keep_sandboxes = keep_sandboxes
         self._setup_timeout_sec = agent_setup_timeout_sec
         self._cleanup = cleanup_successful_trials
         self._artifact_root = artifact_root()
@@ -210,6 +215,7 @@ class HarborBackend(ExecutionBackend):
         return ExecutionOutcome(workflow=failure(expired))
 
     async def _run(self, record: TrialRecord, stack: AsyncExitStack) -> ExecutionOutcome:
+        reap_once(self._resources)
         request = record.request
         name = trial_name(request.id)
         workspace = self._work_dir / "rollouts" / name
@@ -219,7 +225,12 @@ class HarborBackend(ExecutionBackend):
             staged = await self._stage(record, workspace)
             runtime = await self._program.runtime()
             record.endpoint = await self._open_endpoint(request.id, stack)
-            base = choose_environment(self._environment, staged.config, staged.path / "environment")
+            base = choose_environment(
+                self._environment,
+                staged.config,
+                staged.path / "environment",
+                keep=self._keep_sandboxes,
+            )
             channel_dir = await self._channel_dir(base, record, stack)
             environment = environment_for(base, record, staged, runtime.path, channel_dir)
         except (ValueError, OSError, RuntimeError) as exc:

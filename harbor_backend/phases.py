@@ -71,11 +71,11 @@ async def run_phase(
         done, data = await _over_files(environment, phase, task, limit)
     _save_log(log_file, done)
     if not data:
-        return _no_result(phase, done, timeout, queued)
+        return _no_result(phase, task, done, timeout, queued)
     try:
         return decode(ContainerResult, data).result()
     except ValueError as exc:
-        return _failed(f"The sandbox returned a result that is not valid: {exc}")
+        return _failed(task, f"The sandbox returned a result that is not valid: {exc}")
 
 
 async def _over_descriptor(
@@ -141,17 +141,22 @@ def _argv(phase: Phase, source: str, target: str) -> list[str]:
 
 
 def _no_result(
-    phase: Phase, done: RunResult, timeout: float | None, queued: float
+    phase: Phase, task: ContainerInput, done: RunResult, timeout: float | None, queued: float
 ) -> ExecutionResult:
     if done.timed_out and timeout is not None:
-        return _failed(deadline_message(phase.title, timeout, queued), RolloutErrorCategory.TIMEOUT)
+        return _failed(
+            task, deadline_message(phase.title, timeout, queued), RolloutErrorCategory.TIMEOUT
+        )
     if done.result_dropped:
-        return _failed(f"{phase.title} returned a result of more than {MAX_RESULT_BYTES} bytes")
+        return _failed(
+            task, f"{phase.title} returned a result of more than {MAX_RESULT_BYTES} bytes"
+        )
     tail = done.stderr.decode(errors="replace").strip()[-2000:]
     hint = (
         " (killed: out of memory, or by its own code)" if done.code == _OUT_OF_MEMORY_CODE else ""
     )
     return _failed(
+        task,
         f"{phase.title} process ended with exit code {done.code}{hint} and without a result. "
         f"Its last output: {tail or 'none'}",
         RolloutErrorCategory.AGENT_ERROR,
@@ -159,9 +164,17 @@ def _no_result(
 
 
 def _failed(
-    message: str, category: RolloutErrorCategory = RolloutErrorCategory.VALIDATION_ERROR
+    task: ContainerInput,
+    message: str,
+    category: RolloutErrorCategory = RolloutErrorCategory.VALIDATION_ERROR,
 ) -> ExecutionResult:
-    return ExecutionResult(status=RolloutStatus.FAILURE, err_message=message, err_category=category)
+    """A failure of the phase's process; a sample that it was given is kept."""
+    return ExecutionResult(
+        status=RolloutStatus.FAILURE,
+        sample=task.sample,
+        err_message=message,
+        err_category=category,
+    )
 
 
 def _save_log(path: Path, done: RunResult) -> None:

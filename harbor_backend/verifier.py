@@ -96,8 +96,6 @@ class GraderVerifier(BaseVerifier):
             self.trial_paths.verifier_dir / "grader.log",
         )
         await self._collect(record, sandbox, artifacts)
-        if result.sample is None and result.err_message is not None:
-            return result.model_copy(update={"sample": workflow.sample})
         return result
 
     async def _collect(

@@ -53,7 +53,9 @@ class WorkflowAgent(BaseAgent):
         result = with_label(result, record.request.label)
         record.workflow = _joined(record.workflow, result)
         if result.status is not RolloutStatus.SUCCESS:
-            raise WorkflowFailedError(result.err_message)
+            # Harbor writes the text to a UTF-8 file; the result itself stays as it is.
+            text = str(result.err_message).encode("utf-8", "backslashreplace").decode()
+            raise WorkflowFailedError(text)
 
 
 def _task(record: TrialRecord, instruction: str) -> ContainerInput:

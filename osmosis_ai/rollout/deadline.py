@@ -31,8 +31,8 @@ async def run_within[T](
 
     Raises:
         DeadlineExceededError: the deadline passed.
-        WorkflowExitError: the call raised ``SystemExit``, or ``CancelledError``
-            although nobody cancelled it.
+        WorkflowExitError: the call raised ``SystemExit``, a group of such, or
+            ``CancelledError`` although its caller was not cancelled.
     """
     budget = math.inf if timeout_sec is None else timeout_sec - queued_sec
     expired = DeadlineExceededError(
@@ -46,13 +46,14 @@ async def run_within[T](
     deadline = loop.time() + budget
     try:
         async with asyncio.timeout(None if math.isinf(budget) else budget):
-            value = await call()
+            # In a task of its own, so that code that cancels its task cancels no caller.
+            value = await asyncio.ensure_future(_call_catching_exits(call, phase))
     except asyncio.CancelledError as exc:
         if task is None or task.cancelling() > pending_cancels:
             raise
+        if loop.time() >= deadline:
+            raise expired from exc
         raise WorkflowExitError(f"{phase} raised CancelledError by itself") from exc
-    except SystemExit as exc:
-        raise WorkflowExitError(f"{phase} called sys.exit({exc.code!r})") from exc
     except Exception as exc:
         if loop.time() >= deadline:
             raise expired from exc
@@ -60,3 +61,15 @@ async def run_within[T](
     if loop.time() >= deadline:
         raise expired
     return value
+
+
+async def _call_catching_exits[T](call: Callable[[], Awaitable[T]], phase: str) -> T:
+    """Await ``call()``; what would end the event loop's process becomes an error of its own."""
+    try:
+        return await call()
+    except SystemExit as exc:
+        raise WorkflowExitError(f"{phase} called sys.exit({exc.code!r})") from exc
+    except BaseExceptionGroup as exc:
+        if isinstance(exc, Exception) or exc.subgroup(KeyboardInterrupt) is not None:
+            raise
+        raise WorkflowExitError(f"{phase} raised {type(exc).__name__}: {exc}") from exc

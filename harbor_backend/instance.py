@@ -1,5 +1,6 @@
 """Which engine process a sandbox belongs to, and whether that process lives."""
 
+import atexit
 import fcntl
 import hashlib
 import os
@@ -47,8 +48,10 @@ def is_alive(identifier: str) -> bool:
 
 def _hold(identifier: str) -> None:
     """Lock a file for as long as the process lives; the kernel lets go when it dies."""
-    fd = os.open(_folder() / identifier, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = _folder() / identifier
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX)
+    atexit.register(path.unlink, missing_ok=True)
 
 
 @cache

@@ -117,7 +117,10 @@ def build_runtime(
     with base_tree(_store("interpreters", cache_dir), interpreter) as base:
         plan = _Plan(sdk, interpreter, base, info, requirements, constraints)
         packages = _store("packages", cache_dir)
+        is_new = not (runtimes.root / plan.key()).is_dir()
         entry = runtimes.acquire(plan.key(), lambda tree: _build(plan, packages, tree))
+    if is_new:
+        prune(keep={entry.key}, cache_dir=cache_dir)
     return Runtime(entry.path, entry.key, entry)
 
 

@@ -15,7 +15,7 @@ from harbor.trial.queue import TrialQueue
 
 from harbor_backend.archive import archive_trial
 from harbor_backend.environments.channel_dir import make_channel_dir
-from harbor_backend.environments.choose import choose_environment, is_ours
+from harbor_backend.environments.choose import choose_environment, environment_name, is_ours
 from harbor_backend.hooks import TrialHooks
 from harbor_backend.names import trial_name
 from harbor_backend.outcome import diagnostics, outcome_of
@@ -262,7 +262,7 @@ class HarborBackend(ExecutionBackend):
         record.submitted_at = time.monotonic()
         try:
             trial = await self._queue.submit(config)
-        except (ValueError, OSError, RuntimeError) as exc:
+        except (ValueError, OSError, RuntimeError, SystemExit) as exc:
             # Harbor refuses some configurations when it makes the trial.
             return ExecutionOutcome(workflow=failure(exc, category=_setup_category(exc)))
         for problem in await asyncio.to_thread(
@@ -270,7 +270,7 @@ class HarborBackend(ExecutionBackend):
         ):
             record.note(problem)
         outcome = outcome_of(record, trial)
-        report = diagnostics(record, trial, "osmosis-docker" if is_ours(base) else str(base.type))
+        report = diagnostics(record, trial, environment_name(base))
         outcome.workflow.extra_fields.update(report)
         if outcome.grader is not None:
             outcome.grader.extra_fields.update(report)
@@ -338,7 +338,7 @@ class HarborBackend(ExecutionBackend):
             await on_grader_complete(outcome.grader)
 
 
-def _setup_category(exc: Exception) -> RolloutErrorCategory:
+def _setup_category(exc: BaseException) -> RolloutErrorCategory:
     if isinstance(exc, ValueError | FileNotFoundError):
         return RolloutErrorCategory.VALIDATION_ERROR
     return RolloutErrorCategory.INFRASTRUCTURE_ERROR

@@ -20,14 +20,12 @@ def write_overlay(environment_dir: Path, target: Path, rollout_id: str) -> Path:
     Raises:
         ValueError: the task's compose file is not a mapping of services.
     """
-    service = {
-        "stop_grace_period": "0s",
-        "labels": {
-            labels.SANDBOX: "compose",
-            labels.INSTANCE: instance_id(),
-            labels.ROLLOUT: rollout_id.replace("$", "$$"),
-        },
+    owner = {
+        labels.SANDBOX: "compose",
+        labels.INSTANCE: instance_id(),
+        labels.ROLLOUT: rollout_id.replace("$", "$$"),
     }
+    service = {"stop_grace_period": "0s", "labels": owner}
     overlay = {"services": dict.fromkeys(_services(environment_dir), service)}
     target.write_text(json.dumps(overlay))  # JSON is YAML
     return target

@@ -3,7 +3,8 @@
 import re
 
 PREFIX = "osmosis"
-KEPT_PREFIX = f"{PREFIX}-kept"
+# No rollout id can make a name of this form: container_name() joins with dashes.
+KEPT_PREFIX = f"{PREFIX}_kept"
 
 SANDBOX = "ai.osmosis.sandbox"
 INSTANCE = "ai.osmosis.instance"

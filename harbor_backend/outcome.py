@@ -88,12 +88,13 @@ def phase_of(trial: TrialResult, error: ExceptionInfo | None = None) -> str:
 def diagnostics(record: TrialRecord, trial: TrialResult, environment: str) -> dict[str, Any]:
     """What an operator wants to know of a trial: phase, timings, exception, notes."""
     error = trial.exception_info
+    steps = trial.step_results or []
     timings = {
         "queued": record.queued_sec,
         "environment_setup": _seconds(trial.environment_setup),
         "agent_setup": _seconds(trial.agent_setup),
-        "agent": _seconds(trial.agent_execution),
-        "verifier": _seconds(trial.verifier),
+        "agent": _summed(trial.agent_execution, [step.agent_execution for step in steps]),
+        "verifier": _summed(trial.verifier, [step.verifier for step in steps]),
         "total": _seconds(TimingInfo(started_at=trial.started_at, finished_at=trial.finished_at)),
     }
     phase = phase_of(trial, error)
@@ -159,6 +160,13 @@ def _seconds(timing: TimingInfo | None) -> float | None:
     if timing is None or timing.started_at is None or timing.finished_at is None:
         return None
     return float((timing.finished_at - timing.started_at).total_seconds())
+
+
+def _summed(timing: TimingInfo | None, steps: list[TimingInfo | None]) -> float | None:
+    """The trial's own seconds, or its steps' where Harbor times only these."""
+    own = _seconds(timing)
+    known = [seconds for step in steps if (seconds := _seconds(step)) is not None]
+    return own if own is not None or not known else sum(known)
 
 
 def _token_totals(trial: TrialResult) -> dict[str, Any]:

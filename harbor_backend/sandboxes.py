@@ -1,16 +1,21 @@
 """The sandboxes that the engine has: whose they are, and how to remove them."""
 
+import asyncio
 import json
 import logging
+import os
+import shutil
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from harbor_backend import labels
 from harbor_backend.environments.engine import Engine, EngineError
 from harbor_backend.instance import is_alive, is_ours_to_judge
+from osmosis_ai.rollout.container.files import CHANNEL_DIR
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +37,10 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True)
 class Sandbox:
-    """One container of a trial. ``created_at`` is in seconds since the epoch."""
+    """One container of a trial. ``created_at`` is in seconds since the epoch.
+
+    ``channel_dir`` is the directory of its sockets on its engine's machine.
+    """
 
     container: str
     name: str
@@ -43,6 +51,7 @@ class Sandbox:
     state: str
     created_at: float
     project: str | None = None
+    channel_dir: Path | None = None
 
     @property
     def kept(self) -> bool:
@@ -73,7 +82,7 @@ async def list_sandboxes(engine: Engine) -> list[Sandbox]:
 
 
 async def remove_sandboxes(engine: Engine, sandboxes: Iterable[Sandbox]) -> list[Sandbox]:
-    """Remove sandboxes with their anonymous volumes; returns those that are gone.
+    """Remove sandboxes with their anonymous volumes and sockets; returns those that are gone.
 
     A compose project that is left without containers loses its networks too.
     One that cannot be removed is logged and left out of the answer.
@@ -116,6 +125,7 @@ def _sandbox(record: dict[str, Any], owner: Owner) -> Sandbox:
         state=record["State"],
         created_at=float(record["Created"]),
         project=marks.get(_COMPOSE_PROJECT) if kind == COMPOSE else None,
+        channel_dir=_channel_dir(record),
     )
 
 
@@ -129,8 +139,24 @@ async def _removed(engine: Engine, sandbox: Sandbox) -> bool:
     except EngineError as exc:
         logger.warning("Sandbox %s was not removed: %s", sandbox.name, exc)
         return False
+    if engine.is_local and sandbox.channel_dir is not None:
+        await asyncio.to_thread(_remove_channel_dir, sandbox.channel_dir)
     logger.info("Removed sandbox %s of rollout %s", sandbox.name, sandbox.rollout_id or "unknown")
     return True
+
+
+def _channel_dir(record: dict[str, Any]) -> Path | None:
+    for mount in record.get("Mounts") or []:
+        if mount["Type"] == "bind" and mount["Destination"] == CHANNEL_DIR:
+            return Path(mount["Source"])
+    return None
+
+
+def _remove_channel_dir(path: Path) -> None:
+    # A label is only somebody's word: nothing but a directory of ours is removed.
+    ours = path.parent.name == f"osmosis-{os.getuid()}" and path.name.startswith("s-")
+    if ours and path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.getuid():
+        shutil.rmtree(path, ignore_errors=True)
 
 
 async def _remove_networks(engine: Engine, project: str) -> None:

@@ -34,7 +34,7 @@ class WorkflowAgent(BaseAgent):
 
     def version(self) -> str:
         """The version of the SDK."""
-        return __version__
+        return str(__version__)
 
     async def setup(self, environment: BaseEnvironment) -> None:
         """Nothing to install: the runtime is mounted."""

@@ -65,7 +65,7 @@ class Channel:
         self._inboxes: dict[int, asyncio.Queue[tuple[int, bytes]]] = {}
         self._lost: SandboxLostError | None = None
         self.cwd = "/"
-        self._pump = asyncio.create_task(self._receive(), name="sandbox-channel")
+        self._pump: asyncio.Task[None] | None = None
 
     async def run(self, command: Command) -> RunResult:
         """Run one command to its end; cancelling the call kills its process tree.
@@ -93,10 +93,7 @@ class Channel:
             frames.RESULT: command.result_limit,
         }
         names = {frames.STDOUT: "stdout", frames.STDERR: "stderr"}
-        async with self._open(request) as (number, inbox):
-            if command.stdin is not None:
-                await self._send_all(number, frames.INPUT, command.stdin)
-                await self._send(number, frames.INPUT_END)
+        async with self._open(request) as (number, inbox), self._feeding(number, command.stdin):
             try:
                 while True:
                     kind, payload = await inbox()
@@ -193,16 +190,18 @@ class Channel:
 
     async def close(self) -> None:
         """End the connection, and with it a sandbox that was not kept."""
-        self._pump.cancel()
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._pump
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.gather(self._pump, return_exceptions=True)
 
     async def ready(self) -> None:
         """Wait for the supervisor's greeting."""
         async with self._inbox(0) as inbox:
+            # Not before: a greeting that nobody waits for would be dropped.
+            self._pump = asyncio.create_task(self._receive(), name="sandbox-channel")
             kind, payload = await inbox()
             if kind != frames.READY:
                 raise self._broken("did not greet")
@@ -258,6 +257,24 @@ class Channel:
         self._lost = self._lost or SandboxLostError(reason)
         for queue in list(self._inboxes.values()):
             await queue.put((0, b""))
+
+    @asynccontextmanager
+    async def _feeding(self, number: int, data: bytes | None) -> AsyncIterator[None]:
+        """Send a command's input while its output is read: either may wait for the other."""
+        if data is None:
+            yield
+            return
+        feeder = asyncio.create_task(self._feed(number, data), name="sandbox-input")
+        try:
+            yield
+        finally:
+            feeder.cancel()
+            await asyncio.gather(feeder, return_exceptions=True)
+
+    async def _feed(self, number: int, data: bytes) -> None:
+        with contextlib.suppress(SandboxLostError):  # whoever reads the output is told
+            await self._send_all(number, frames.INPUT, data)
+            await self._send(number, frames.INPUT_END)
 
     async def _send_all(self, number: int, kind: int, data: bytes) -> None:
         for start in range(0, len(data), frames.CHUNK * 4):

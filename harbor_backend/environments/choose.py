@@ -10,25 +10,39 @@ OURS = "harbor_backend.environments.docker:DockerEnvironment"
 
 
 def choose_environment(
-    forced: EnvironmentConfig | None, task: TaskConfig, environment_dir: Path
+    forced: EnvironmentConfig | None,
+    task: TaskConfig,
+    environment_dir: Path,
+    *,
+    keep: bool = False,
 ) -> EnvironmentConfig:
     """Return the environment of a trial, before anything rollout-specific is added.
 
     A given configuration is kept as it is, so it forces either. Otherwise our
     own environment runs every task that needs one container only; several
     services, an allowlist, an accelerator or Windows go to Harbor's Docker
-    environment unmodified.
+    environment unmodified. ``keep`` makes any of them leave its containers in
+    the engine; Harbor's stops them.
     """
     if forced is not None:
-        return forced.model_copy(deep=True)
-    if needs_harbor(task, environment_dir):
-        return EnvironmentConfig(type=EnvironmentType.DOCKER)
-    return EnvironmentConfig(import_path=OURS)
+        chosen = forced.model_copy(deep=True)
+    elif needs_harbor(task, environment_dir):
+        chosen = EnvironmentConfig(type=EnvironmentType.DOCKER)
+    else:
+        chosen = EnvironmentConfig(import_path=OURS)
+    return _kept(chosen) if keep else chosen
 
 
 def is_ours(config: EnvironmentConfig) -> bool:
     """Whether a configuration means our own environment."""
     return config.import_path == OURS
+
+
+def environment_name(config: EnvironmentConfig) -> str:
+    """What to call an environment in reports."""
+    if is_ours(config):
+        return "osmosis-docker"
+    return config.type.value if config.type is not None else str(config.import_path)
 
 
 def needs_harbor(task: TaskConfig, environment_dir: Path) -> bool:
@@ -43,3 +57,9 @@ def needs_harbor(task: TaskConfig, environment_dir: Path) -> bool:
         or environment.tpu is not None
         or environment.os is TaskOS.WINDOWS
     )
+
+
+def _kept(config: EnvironmentConfig) -> EnvironmentConfig:
+    # Without its own argument, Harbor's Docker environment removes containers in either case.
+    own = {"keep_containers": True} if config.type is EnvironmentType.DOCKER else {}
+    return config.model_copy(update={"delete": False, "kwargs": {**config.kwargs, **own}})

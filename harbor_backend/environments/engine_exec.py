@@ -4,14 +4,17 @@ The fallback for images and hosts that cannot run the supervisor. It keeps the
 same contract, at several times the cost per call.
 """
 
-import io
+import asyncio
 import os
 import struct
 import tarfile
+import tempfile
 import uuid
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
-from harbor_backend.environments.channel import Command, RunResult
+from harbor_backend.environments.channel import Command, RunResult, SandboxLostError
 from harbor_backend.environments.engine import Engine, EngineError
 from harbor_backend.environments.safe_tree import TreeWriter, local_entries
 from osmosis_ai.rollout.container.supervisor.frames import TIMED_OUT
@@ -19,19 +22,46 @@ from osmosis_ai.rollout.container.supervisor.frames import TIMED_OUT
 _HEADER = struct.Struct(">BxxxL")
 _STDOUT, _STDERR = 1, 2
 _BLOCK = 512
+_CHUNK = 256 * 1024
+_POLL_SEC = 0.05
+_ENDING_POLLS = 20
+_NOT_STARTED = (126, 127)
+_NOT_FOUND, _KILLED = 127, 137
+_REFUSALS = ("unable to find ", "OCI runtime exec failed")
 
-# Runs "$@" marked by a variable, and ends everything that carries the mark when time is up: what
-# detaches itself inherits it too. The watcher's own sleep must not outlive the command.
-_WITH_DEADLINE = """
-OSMOSIS_EXEC={mark} "$@" & command=$!
-( trap 'kill $sleeper; exit' TERM; sleep {seconds} & sleeper=$!; wait $sleeper; : > {flag}
-  for round in 1 2 3; do for entry in /proc/[0-9]*; do
-    grep -qa OSMOSIS_EXEC={mark} $entry/environ && kill -9 ${{entry#/proc/}}
-  done; done ) </dev/null >/dev/null 2>&1 & watcher=$!
-wait $command; code=$?
-kill $watcher 2>/dev/null
-if [ -e {flag} ]; then rm -f {flag}; exit 124; fi
-exit $code
+_MARK = "OSMOSIS_EXEC"
+_SWEEPS = 10
+# A shell that stays, so that the mark is there for as long as the command is.
+_CARRY_MARK = '"$@"; exit $?'
+# Lists what carries the mark, which only its own user may see.
+_FIND = """
+for entry in /proc/[0-9]*; do
+  grep -qa "$1" $entry/environ 2>/dev/null && echo ${entry#/proc/}
+done
+true
+"""
+# Ends these processes and everything below them. What is found is stopped first, so that nothing
+# forks while it is being killed. What cleared its environment and left its parents before the
+# deadline gets away: only a supervisor can find that.
+_END_TREES = """
+seen=" $* "
+kill -STOP "$@" 2>/dev/null
+while :; do
+  found=
+  for entry in /proc/[0-9]*; do
+    pid=${entry#/proc/}
+    case $seen in *" $pid "*) continue;; esac
+    stat=$(cat $entry/stat 2>/dev/null) || continue
+    set -- ${stat##*) }
+    case $seen in *" $2 "*) ;; *) continue;; esac
+    kill -STOP $pid 2>/dev/null
+    seen="$seen$pid "
+    found=1
+  done
+  [ -n "$found" ] || break
+done
+kill -KILL $seen 2>/dev/null
+true
 """
 
 
@@ -44,79 +74,57 @@ class EngineExec:
         self.cwd = cwd
 
     async def run(self, command: Command) -> RunResult:
-        """Run one command to its end, or to its deadline.
+        """Run one command to its end, or to its deadline; cancelling the call kills it.
 
         Raises:
-            EngineError: the engine or the container is gone.
+            SandboxLostError: the container ended first.
+            EngineError: the engine is gone.
+            ValueError: the command wants a user or group that the image does not have,
+                or input.
         """
-        argv = list(command.argv)
-        env = dict(command.env or {})
-        mark = uuid.uuid4().hex
-        if command.timeout_sec is not None:
-            script = _WITH_DEADLINE.format(
-                seconds=max(command.timeout_sec, 0.01), mark=mark, flag=f"/tmp/.osmosis-{mark}"
-            )
-            argv = ["sh", "-c", script, "osmosis", *argv]
-        config = {
-            "AttachStdout": True,
-            "AttachStderr": True,
-            "Cmd": argv,
-            "Env": [f"{key}={value}" for key, value in env.items()],
-            "WorkingDir": command.cwd or "",
-            "User": "" if command.user is None else str(command.user),
-        }
-        created = await self._engine.call(
-            "POST", f"/containers/{self._container}/exec", json=config
-        )
-        output = await self._output(created["Id"], command)
-        record = await self._engine.call("GET", f"/exec/{created['Id']}/json")
-        code = int(record["ExitCode"] or 0)
-        timed_out = command.timeout_sec is not None and code == TIMED_OUT
-        return RunResult(code, *output, timed_out=timed_out)
+        if command.stdin is not None or command.result_limit:
+            raise ValueError("a sandbox without a supervisor takes no input and gives no result")
+        mark = f"{_MARK}={uuid.uuid4().hex}"
+        exec_id = await self._create(command, mark)
+        output = _Output(command)
+        try:
+            async with asyncio.timeout(command.timeout_sec) as scope:
+                await output.collect(
+                    self._engine.stream(
+                        "POST", f"/exec/{exec_id}/start", json={"Detach": False, "Tty": False}
+                    )
+                )
+                code = await self._exit_code(exec_id)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            await self._end(mark, command.user)
+            return output.result(TIMED_OUT, timed_out=True)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._end(mark, command.user))
+            raise
+        if code == _KILLED and await self._has_ended():
+            raise SandboxLostError("The sandbox ended: its container is gone")
+        return _checked(output.result(code))
 
-    async def mkdir(self, paths: list[str], mode: int = 0o777) -> None:
+    async def mkdir(self, paths: Sequence[str], mode: int = 0o777) -> None:
         """Make directories, with their parents, as root."""
-        made = await self.run(
-            Command(["sh", "-c", f'mkdir -p "$@" && chmod {mode:o} "$@"', "sh", *paths], user="0")
-        )
-        if made.code:
-            raise OSError(made.stderr.decode(errors="replace").strip())
+        script = f'mkdir -p -- "$@" && chmod {mode:o} -- "$@"'
+        await self._as_root(["sh", "-c", script, "sh", *paths])
 
     async def put(self, source: Path, path: str) -> None:
         """Copy a local file to ``path``, or the content of a local directory below it."""
         target = PurePosixPath(path)
-        await self.mkdir_plain(path if source.is_dir() else str(target.parent))
         base, top = (path, "") if source.is_dir() else (str(target.parent), target.name)
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            for entry in local_entries(source):
-                name = entry.header["name"] or top
-                if not name:
-                    continue
-                member = tarfile.TarInfo(name)
-                member.mode = entry.header["mode"]
-                if entry.header["kind"] == "dir":
-                    member.type = tarfile.DIRTYPE
-                elif entry.header["kind"] == "link":
-                    member.type, member.linkname = tarfile.SYMTYPE, entry.header["target"]
-                elif entry.source is not None:
-                    member.size = entry.source.stat().st_size
-                    with entry.source.open("rb") as file:
-                        tar.addfile(member, file)
-                    continue
-                tar.addfile(member)
-        await self._engine.call(
-            "PUT",
-            f"/containers/{self._container}/archive",
-            params={"path": base},
-            content=archive.getvalue(),
-        )
-
-    async def mkdir_plain(self, path: str) -> None:
-        """Make one directory with its parents, leaving an existing one's mode alone."""
-        made = await self.run(Command(["mkdir", "-p", path], user="0"))
-        if made.code:
-            raise OSError(made.stderr.decode(errors="replace").strip())
+        with tempfile.TemporaryFile() as archive:
+            await asyncio.to_thread(_pack, source, top, archive)
+            await self._as_root(["mkdir", "-p", "--", base])
+            await self._engine.call(
+                "PUT",
+                f"/containers/{self._container}/archive",
+                params={"path": base},
+                content=_chunks(archive),
+            )
 
     async def get(self, path: str, target: Path, *, max_bytes: int, max_entries: int) -> int:
         """Copy a file or tree to ``target``; returns what was left out.
@@ -125,30 +133,97 @@ class EngineExec:
             FileNotFoundError: the path does not exist.
             ValueError: it is larger than the budget.
         """
-        archive = io.BytesIO()
-        try:
-            async for chunk in self._engine.stream(
-                "GET", f"/containers/{self._container}/archive", params={"path": path}
-            ):
-                archive.write(chunk)
-                if archive.tell() > max_bytes + max_entries * 3 * _BLOCK:
-                    raise ValueError(f"{path} holds more than {max_bytes} bytes")
-        except EngineError as exc:
-            if exc.status == 404:
-                raise FileNotFoundError(f"{path} does not exist in the sandbox") from exc
-            raise
-        archive.seek(0)
-        return _unpack(archive, target, max_entries)
+        source = (await self._as_root(["readlink", "-f", "--", path], check=False)).rstrip("\n")
+        with tempfile.TemporaryFile() as archive:
+            try:
+                async for chunk in self._engine.stream(
+                    "GET",
+                    f"/containers/{self._container}/archive",
+                    params={"path": source or path},
+                ):
+                    archive.write(chunk)
+                    if archive.tell() > max_bytes + max_entries * 3 * _BLOCK:
+                        raise ValueError(f"{path} holds more than {max_bytes} bytes")
+            except EngineError as exc:
+                if exc.status == 404:
+                    raise FileNotFoundError(f"{path} does not exist in the sandbox") from exc
+                raise
+            archive.seek(0)
+            return await asyncio.to_thread(_unpack, archive, target, max_bytes, max_entries)
 
     async def close(self) -> None:
         """Nothing is held between calls."""
 
-    async def _output(self, exec_id: str, command: Command) -> tuple[bytes, bytes]:
-        streams = {_STDOUT: bytearray(), _STDERR: bytearray()}
+    async def _create(self, command: Command, mark: str) -> str:
+        config = {
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "Cmd": ["sh", "-c", _CARRY_MARK, "sh", *command.argv],
+            "Env": [*(f"{key}={value}" for key, value in (command.env or {}).items()), mark],
+            "WorkingDir": command.cwd or "",
+            "User": "" if command.user is None else str(command.user),
+        }
+        created = await self._engine.call(
+            "POST", f"/containers/{self._container}/exec", json=config
+        )
+        return str(created["Id"])
+
+    async def _as_root(self, argv: Sequence[str], *, check: bool = True) -> str:
+        made = await self.run(Command(argv, user="0"))
+        if made.code and check:
+            raise OSError(made.stderr.decode(errors="replace").strip() or f"{argv[0]} failed")
+        return made.stdout.decode(errors="surrogateescape") if not made.code else ""
+
+    async def _exit_code(self, exec_id: str) -> int:
+        """Wait for the exit code: a command may close its output long before it ends."""
+        while True:
+            record = await self._engine.call("GET", f"/exec/{exec_id}/json")
+            if not record["Running"] and record["ExitCode"] is not None:
+                return int(record["ExitCode"])
+            await asyncio.sleep(_POLL_SEC)
+
+    async def _has_ended(self) -> bool:
+        """Whether the container ends about now: its commands end a little earlier."""
+        for _ in range(_ENDING_POLLS):
+            try:
+                state = (await self._engine.inspect(self._container))["State"]
+            except EngineError as exc:
+                if exc.status == 404:
+                    return True
+                raise
+            if not state["Running"]:
+                return True
+            await asyncio.sleep(_POLL_SEC)
+        return False
+
+    async def _end(self, mark: str, user: str | int | None) -> None:
+        """Kill what a command started; that the container ended meanwhile is fine."""
+        try:
+            for _ in range(_SWEEPS):
+                found = await self.run(Command(["sh", "-c", _FIND, "sh", mark], user=user))
+                pids = found.stdout.decode(errors="replace").split()
+                if not pids:
+                    return
+                await self._as_root(["sh", "-c", _END_TREES, "sh", *pids])
+        except SandboxLostError:
+            return
+        except EngineError as exc:
+            if exc.status not in {404, 409}:
+                raise
+
+
+class _Output:
+    """What a command printed, within its limits."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._streams = {_STDOUT: bytearray(), _STDERR: bytearray()}
+        self._dropped = 0
+
+    async def collect(self, chunks: AsyncIterator[bytes]) -> None:
+        """Take the engine's frames."""
         pending = bytearray()
-        async for chunk in self._engine.stream(
-            "POST", f"/exec/{exec_id}/start", json={"Detach": False, "Tty": False}
-        ):
+        async for chunk in chunks:
             pending += chunk
             while len(pending) >= _HEADER.size:
                 kind, length = _HEADER.unpack_from(pending)
@@ -156,33 +231,94 @@ class EngineExec:
                     break
                 payload = bytes(pending[_HEADER.size : _HEADER.size + length])
                 del pending[: _HEADER.size + length]
-                kept = streams.setdefault(kind, bytearray())
-                kept += payload[: command.output_limit - len(kept)]
-                if command.on_output is not None:
-                    name = "stdout" if kind == _STDOUT else "stderr"
-                    await command.on_output(payload.decode(errors="replace"), name)
-        return bytes(streams[_STDOUT]), bytes(streams[_STDERR])
+                await self._take(kind, payload)
+
+    def result(self, code: int, *, timed_out: bool = False) -> RunResult:
+        """The command's result."""
+        return RunResult(
+            code,
+            bytes(self._streams[_STDOUT]),
+            bytes(self._streams[_STDERR]),
+            timed_out=timed_out,
+            dropped=self._dropped,
+        )
+
+    async def _take(self, kind: int, payload: bytes) -> None:
+        kept = self._streams[_STDERR if kind == _STDERR else _STDOUT]
+        passed = payload[: max(self._command.output_limit - len(kept), 0)]
+        kept += passed
+        self._dropped += len(payload) - len(passed)
+        if self._command.on_output is not None and passed:
+            name = "stderr" if kind == _STDERR else "stdout"
+            await self._command.on_output(passed.decode(errors="replace"), name)
 
 
-def _unpack(archive: io.BytesIO, target: Path, max_entries: int) -> int:
+def _checked(done: RunResult) -> RunResult:
+    """Tell a command that the engine could not start from one that it ran."""
+    text = done.stdout.decode(errors="replace").strip()
+    if done.code not in _NOT_STARTED or not text.startswith(_REFUSALS):
+        return done
+    if text.startswith(_REFUSALS[0]):
+        raise ValueError(f"The sandbox refused: {text}")
+    missing = "executable file not found" in text or "no such file" in text
+    return RunResult(_NOT_FOUND if missing else done.code, b"", done.stdout)
+
+
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    file.seek(0)
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
+
+def _pack(source: Path, top: str, archive: IO[bytes]) -> None:
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for entry in local_entries(source):
+            name = entry.header["name"] or top
+            if not name:
+                continue
+            member = tarfile.TarInfo(name)
+            member.mode = entry.header["mode"]
+            if entry.header["kind"] == "dir":
+                member.type = tarfile.DIRTYPE
+            elif entry.header["kind"] == "link":
+                member.type, member.linkname = tarfile.SYMTYPE, entry.header["target"]
+            elif entry.source is not None:
+                member.size = entry.source.stat().st_size
+                with entry.source.open("rb") as file:
+                    tar.addfile(member, file)
+                continue
+            tar.addfile(member)
+
+
+def _unpack(archive: IO[bytes], target: Path, max_bytes: int, max_entries: int) -> int:
     """Write an archive's members through ``TreeWriter``; returns how many were left out."""
-    writer, skipped = TreeWriter(target), 0
-    with tarfile.open(fileobj=archive) as tar:
-        for count, member in enumerate(tar):
-            if count >= max_entries:
-                raise ValueError(f"more than {max_entries} entries")
-            # The archive's own top is the requested path itself.
-            name = os.path.normpath(member.name).partition("/")[2]
-            header = {"name": name, "mode": member.mode}
-            if member.isdir():
-                writer.entry({**header, "kind": "dir"})
-            elif member.issym():
-                writer.entry({**header, "kind": "link", "target": member.linkname})
-            elif member.isreg() and (file := tar.extractfile(member)) is not None:
-                writer.entry({**header, "kind": "file"})
-                while data := file.read(256 * 1024):
-                    writer.data(data)
-            else:
-                skipped += 1
-    writer.close()
+    writer, skipped, size = TreeWriter(target), 0, 0
+    try:
+        with tarfile.open(fileobj=archive) as tar:
+            for count, member in enumerate(tar):
+                if count >= max_entries:
+                    raise ValueError(f"more than {max_entries} entries")
+                if (size := size + member.size) > max_bytes:
+                    raise ValueError(f"more than {max_bytes} bytes")
+                skipped += not _write(writer, tar, member)
+    finally:
+        writer.close()
     return skipped + writer.refused_links
+
+
+def _write(writer: TreeWriter, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bool:
+    """Write one member, unless it is a special file; returns whether it was written."""
+    # The archive's own top is the requested path itself.
+    name = os.path.normpath(member.name).partition("/")[2]
+    header: dict[str, Any] = {"name": name, "mode": member.mode}
+    if member.isdir():
+        writer.entry({**header, "kind": "dir"})
+    elif member.issym():
+        writer.entry({**header, "kind": "link", "target": member.linkname})
+    elif (member.isreg() or member.islnk()) and (file := tar.extractfile(member)) is not None:
+        writer.entry({**header, "kind": "file"})
+        while data := file.read(_CHUNK):
+            writer.data(data)
+    else:
+        return False
+    return True

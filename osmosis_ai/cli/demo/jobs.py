@@ -125,7 +125,7 @@ def harbor_jobs(count: int, run: str, n_concurrent: int) -> list[Job]:
     return jobs
 
 
-async def run_job(job: Job, gateway: "Gateway", on_done: Callable[[str], None]) -> None:
+async def run_job(job: Job, gateway: "Gateway", on_done: Callable[[Job], None]) -> None:
     """Run a job's rollouts at once, as far as its backend lets them, and save their files."""
     began = time.monotonic()
     try:
@@ -138,7 +138,7 @@ async def run_job(job: Job, gateway: "Gateway", on_done: Callable[[str], None]) 
 
 
 async def _run_one(
-    job: Job, request: ExecutionRequest, gateway: "Gateway", on_done: Callable[[str], None]
+    job: Job, request: ExecutionRequest, gateway: "Gateway", on_done: Callable[[Job], None]
 ) -> None:
     began = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -157,7 +157,7 @@ async def _run_one(
         artifact_root=artifact_root(),
         diagnostics=outcome.result.extra_fields or None,
     )
-    on_done(request.id)
+    on_done(job)
 
 
 def saved_at(rollout_id: str) -> Path:

@@ -37,7 +37,7 @@ async def _run(console: Console, jobs: list[Job]) -> None:
     with progress(console, jobs) as advance:
         async with Gateway() as gateway:
             for job in jobs:
-                await run_job(job, gateway, lambda _, job=job: advance(job))
+                await run_job(job, gateway, advance)
 
 
 async def _why_no_docker() -> str | None:

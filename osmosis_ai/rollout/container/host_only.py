@@ -4,46 +4,84 @@
 sandbox imports it for the workflow alone, without Harbor or a server at hand.
 """
 
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+from abc import ABCMeta
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, Self
 
 HOST_ONLY = (
     "harbor",
     "harbor_backend",
     "fastapi",
+    "starlette",
     "uvicorn",
     "osmosis_ai.rollout.server",
     "osmosis_ai.gateway",
 )
 
 
-class HostOnly:
-    """Stands for anything of a host-only module: takes every call, holds no behaviour."""
+class _StandInType(ABCMeta):
+    """Gives a stand-in class every attribute, as a further stand-in that stays the same."""
+
+    def __getattr__(cls, name: str) -> Any:
+        # Libraries probe classes for underscored names, and believe what they find.
+        if name.startswith("_"):
+            raise AttributeError(f"host-only {cls.__name__} has no attribute {name!r}")
+        found = _stand_in(name)
+        setattr(cls, name, found)
+        return found
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls.__module__ == __name__ and _decorates(args, kwargs):
+            return args[0]
+        return super().__call__(*args, **kwargs)
+
+
+class HostOnly(metaclass=_StandInType):
+    """Stands for anything of a host-only module.
+
+    It is a class, so it can be subclassed, subscripted and named in a type; it
+    takes every call, and as a decorator returns what it decorates.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    def __getattr__(self, name: str) -> "HostOnly":
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return HostOnly()
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> "HostOnly":
-        return self
+    def __class_getitem__(cls, item: Any) -> type[Self]:
+        return cls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(type(self), name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return args[0] if _decorates(args, kwargs) else self
+
+
+def _decorates(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return len(args) == 1 and not kwargs and isinstance(args[0], FunctionType | type)
+
+
+def _stand_in(name: str) -> _StandInType:
+    return _StandInType(name, (HostOnly,), {"__module__": __name__})
 
 
 class _HostOnlyModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return HostOnly
+        found = _stand_in(name)
+        setattr(self, name, found)
+        return found
 
 
-class _Finder:
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Last on the path: answers for host-only modules that the runtime does not have."""
 
     def find_spec(
@@ -62,4 +100,4 @@ class _Finder:
 
 def install() -> None:
     """Let imports of host-only modules succeed in this process."""
-    sys.meta_path.append(_Finder())  # type: ignore[arg-type]
+    sys.meta_path.append(_Finder())

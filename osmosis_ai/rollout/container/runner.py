@@ -31,6 +31,7 @@ from osmosis_ai.rollout.types.status import RolloutStatus
 from osmosis_ai.rollout.wiring import resolve_config, resolve_grader, resolve_workflow
 
 _PR_SET_DUMPABLE = 4
+_DESCRIPTOR = "fd:"
 PLACEHOLDER_KEY = "osmosis-rollout"
 
 
@@ -41,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--input", default="-")
     parser.add_argument("--result", required=True)
     args = parser.parse_args(argv)
-    _seal()
+    _seal(args.result)
     host_only.install()
     result = run_phase(args.phase, _read(args.input))
     _write(args.result, encode(ContainerResult.of(result)))
@@ -111,8 +112,10 @@ def _artifacts_dir() -> Path | None:
     return path if os.access(path, os.W_OK) else None
 
 
-def _seal() -> None:
+def _seal(result: str) -> None:
     """Keep the tools that an agent runs out of this process's memory and descriptors."""
+    if result.startswith(_DESCRIPTOR):
+        os.set_inheritable(int(result.removeprefix(_DESCRIPTOR)), False)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
@@ -122,8 +125,8 @@ def _read(source: str) -> bytes:
 
 
 def _write(target: str, data: bytes) -> None:
-    if target.startswith("fd:"):
-        with os.fdopen(int(target[3:]), "wb") as stream:
+    if target.startswith(_DESCRIPTOR):
+        with os.fdopen(int(target.removeprefix(_DESCRIPTOR)), "wb") as stream:
             stream.write(data)
         return
     temporary = Path(f"{target}.tmp")

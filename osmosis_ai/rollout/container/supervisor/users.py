@@ -24,18 +24,13 @@ def find_user(spec: str | int | None) -> User | None:
     if spec is None or spec == "":
         return None
     name, _, group = str(spec).partition(":")
-    uid, gid, home, login = _account(name)
+    uid, gid, home, login = _account(name or "0")
+    if group:  # then, as under an engine, it is the only one
+        gid, login = _group(group), ""
     groups = [gid]
-    group_found = not group
     for fields in _records("/etc/group", 4):
-        if group and group in (fields[0], fields[2]):
-            gid, group_found = int(fields[2]), True
         if login and login in fields[3].split(","):
             groups.append(int(fields[2]))
-    if not group_found:
-        if not group.isdigit():
-            raise ValueError(f"unable to find group {group}: not in the image's group file")
-        gid = int(group)
     return User(uid, gid, groups, home)
 
 
@@ -46,6 +41,15 @@ def _account(name: str) -> tuple[int, int, str, str]:
     if not name.isdigit():
         raise ValueError(f"unable to find user {name}: not in the image's passwd file")
     return int(name), 0, "/", ""
+
+
+def _group(name: str) -> int:
+    for fields in _records("/etc/group", 4):
+        if name in (fields[0], fields[2]):
+            return int(fields[2])
+    if not name.isdigit():
+        raise ValueError(f"unable to find group {name}: not in the image's group file")
+    return int(name)
 
 
 def _records(path: str, width: int) -> list[list[str]]:

@@ -1,0 +1,1 @@
+"""The ``osmosis`` command. Importing it is cheap; what a command needs is imported in it."""

@@ -1,0 +1,1 @@
+"""``osmosis doctor``: what this machine has, what it lacks, and the remedy."""

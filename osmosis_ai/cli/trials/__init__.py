@@ -1,0 +1,1 @@
+"""``osmosis trials``: running Harbor tasks as they are."""

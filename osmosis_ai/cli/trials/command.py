@@ -1,0 +1,99 @@
+"""The command line of ``osmosis trials``."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from osmosis_ai.cli.output import show_help
+
+trials = typer.Typer(
+    name="trials",
+    help="Run Harbor tasks as they are.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+    callback=show_help,
+)
+
+
+class Keep(StrEnum):
+    """Whose sandboxes stay after their trial."""
+
+    NONE = "none"
+    FAILED = "failed"
+    ALL = "all"
+
+
+class EnvironmentName(StrEnum):
+    """What runs a task's containers.
+
+    ``docker`` chooses per task: our own environment where one container is
+    enough, Harbor's (Compose) otherwise; the other two force one of them.
+    """
+
+    DOCKER = "docker"
+    OSMOSIS_DOCKER = "osmosis-docker"
+    HARBOR_DOCKER = "harbor-docker"
+
+
+@trials.command("run")
+def run_command(
+    tasks: Annotated[Path, typer.Argument(help="A folder of Harbor tasks, or one task.")],
+    agent: Annotated[
+        str, typer.Option(help="A native agent (oracle, nop), or a workflow as module:Class.")
+    ],
+    grader: Annotated[
+        str | None,
+        typer.Option(help="An SDK grader as module:Class, for tasks without tests of their own."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="What a workflow's model calls go to: the base URL of an OpenAI-compatible "
+            "server (its key is read from OSMOSIS_API_KEY), or embedded/<policy>."
+        ),
+    ] = None,
+    environment: Annotated[
+        EnvironmentName, typer.Option(help="docker chooses per task; the others force one.")
+    ] = EnvironmentName.DOCKER,
+    n_concurrent: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 4,
+    attempts: Annotated[int, typer.Option(min=1, help="Trials per task.")] = 1,
+    task: Annotated[
+        list[str] | None, typer.Option(help="Run this task only; may be given several times.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Exit with 1 when the mean reward is below. No reward counts as 0."),
+    ] = None,
+    keep: Annotated[
+        Keep, typer.Option(help="Leave sandboxes running, and print how to enter them.")
+    ] = Keep.NONE,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where results go, with a report.json; ~/.osmosis by default."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> int:
+    """Run every task of a folder with an agent, and grade it by its own tests.
+
+    Exits with 0, with 1 below the threshold or when a trial could not be run,
+    with 2 when the command line is wrong.
+    """
+    from osmosis_ai.cli.trials.plan import make_plan
+    from osmosis_ai.cli.trials.session import run_session
+
+    plan = make_plan(
+        tasks,
+        agent=agent,
+        grader=grader,
+        model=model,
+        environment=environment,
+        n_concurrent=n_concurrent,
+        attempts=attempts,
+        only=task or [],
+        threshold=threshold,
+        keep=keep,
+        output=output,
+    )
+    return run_session(plan, json_output=json)

@@ -29,9 +29,9 @@ def progress(console: Console, jobs: list[Job]) -> Iterator[Any]:
 
 def table(jobs: list[Job]) -> Table:
     """One row per job."""
-    shown = Table(title="Graded rollouts", padding=(0, 1), collapse_padding=True)
+    shown = Table(title="Graded rollouts", padding=(0, 1))
     shown.add_column("backend", no_wrap=True)
-    for name in ("rollouts", "reward", "failed", *_PHASES, "per min"):
+    for name in ("n", "reward", "failed", *_PHASES, "n/min"):
         shown.add_column(name, justify="right", no_wrap=True)
     for job in jobs:
         rewards = [reward for reward in job.rewards if reward is not None]
@@ -46,7 +46,7 @@ def table(jobs: list[Job]) -> Table:
             f"{len(job.requests) / job.elapsed * 60:.0f}",
         )
     shown.caption = (
-        "reward: mean; start, agent, grade, total: median seconds of a rollout; per min: rollouts"
+        "n: rollouts; reward: mean; start, agent, grade, total: median seconds"
     )
     return shown
 

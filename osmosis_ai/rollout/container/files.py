@@ -119,6 +119,8 @@ def decode[M: BaseModel](kind: type[M], data: bytes) -> M:
         return kind.model_validate(json.loads(data, object_hook=_from_json))
     except RecursionError as exc:
         raise ValueError(f"{kind.__name__} is nested too deeply") from exc
+    except TypeError as exc:
+        raise ValueError(f"{kind.__name__} escapes a dictionary wrongly: {exc}") from exc
 
 
 def _to_json(value: Any) -> Any:

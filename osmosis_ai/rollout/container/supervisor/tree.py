@@ -6,6 +6,7 @@ import signal
 import time
 
 _ROUNDS = 50
+_QUIET_ROUNDS = 3
 
 
 def end_tree(guard: int) -> None:
@@ -13,9 +14,12 @@ def end_tree(guard: int) -> None:
 
     The guard adopts orphans of its tree, so detached processes are found too.
     """
+    quiet = 0
     for _ in range(_ROUNDS):
         tree = descendants(guard)
-        if not tree:
+        # A chain of short-lived forks can slip past one look at the process table.
+        quiet = 0 if tree else quiet + 1
+        if quiet == _QUIET_ROUNDS:
             break
         for pid in tree:  # stopped first, so that nothing forks while it is being killed
             _signal(pid, signal.SIGSTOP)

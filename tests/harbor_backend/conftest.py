@@ -52,9 +52,9 @@ def own_containers(engine: Any) -> list[str]:
 @pytest.fixture(autouse=True, scope="module")
 def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a module whose tests leave a container of this process."""
+    engine = request.getfixturevalue("engine") if _uses_docker(request) else None
     yield
-    if _uses_docker(request):
-        assert own_containers(request.getfixturevalue("engine")) == []
+    assert engine is None or own_containers(engine) == []
 
 
 def _uses_docker(request: pytest.FixtureRequest) -> bool:

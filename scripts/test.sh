@@ -3,7 +3,17 @@
 # says so at the end. Arguments go to pytest.
 set -euo pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd "$REPO"
+
+# Some tests make an image that holds a static busybox and nothing else.
+if [ "$(cat .venv/.osmosis-docker 2>/dev/null)" = ready ] && ! command -v busybox >/dev/null; then
+    for part in say apt; do
+        # shellcheck source=/dev/null
+        . "$REPO/scripts/lib/$part.sh"
+    done
+    ! apt_usable || apt_install busybox-static
+fi
 
 if [ "$(cat .venv/.osmosis-docker 2>/dev/null)" = ready ]; then
     exec .venv/bin/python -m pytest "$@"

@@ -1,4 +1,4 @@
-"""The model gateway: one rollout-scoped chat-completions endpoint for every backend.
+"""The model gateway: one rollout-scoped model endpoint for every backend.
 
 ``Gateway`` is loaded on first use, because it needs aiohttp (extra ``gateway``);
 everything else here is cheap to import.
@@ -6,10 +6,12 @@ everything else here is cheap to import.
 
 from typing import TYPE_CHECKING, Any
 
+from osmosis_ai.gateway.capture import Capture
 from osmosis_ai.gateway.errors import ApiError, GatewayError, UpstreamError
 from osmosis_ai.gateway.limits import GatewayLimits
 from osmosis_ai.gateway.living import find_endpoint
-from osmosis_ai.gateway.records import CallRecord, EndpointSummary, Usage
+from osmosis_ai.gateway.records import CallRecord, EndpointSummary, LimitEvent
+from osmosis_ai.gateway.usage import Usage
 
 if TYPE_CHECKING:
     from osmosis_ai.gateway.endpoint import Endpoint
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ApiError",
     "CallRecord",
+    "Capture",
     "Endpoint",
     "EndpointSummary",
     "Gateway",
     "GatewayError",
     "GatewayLimits",
+    "LimitEvent",
     "UpstreamError",
     "Usage",
     "find_endpoint",

@@ -1,12 +1,16 @@
 """Rollout ids in URLs and file names."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
+from osmosis_ai.gateway.records import Kind
 from osmosis_ai.rollout.types.identifiers import ensure_single_path_segment
 
 _MAX_NAME_BYTES = 255
 """Longest file name on the file systems we know."""
+
+_JUDGE_SUFFIX = ".judge.jsonl"
 
 
 @dataclass(frozen=True)
@@ -15,6 +19,7 @@ class Address:
 
     rollout_id: str | None
     resource: str
+    kind: Kind = "policy"
 
 
 def checked_rollout_id(rollout_id: str) -> str:
@@ -25,35 +30,64 @@ def checked_rollout_id(rollout_id: str) -> str:
     """
     ensure_single_path_segment(rollout_id)
     try:
-        encoded = f"{rollout_id}.jsonl".encode()
+        encoded = f"{rollout_id}{_JUDGE_SUFFIX}".encode()
     except UnicodeEncodeError as exc:
         raise ValueError(f"rollout_id {rollout_id!r} holds a lone surrogate: {exc}") from exc
     if len(encoded) > _MAX_NAME_BYTES:
         raise ValueError(
-            f"rollout_id is {len(encoded) - 6} bytes long in UTF-8; use at most "
-            f"{_MAX_NAME_BYTES - 6}, because it names the record file"
+            f"rollout_id is {len(encoded) - len(_JUDGE_SUFFIX)} bytes long in UTF-8; use at most "
+            f"{_MAX_NAME_BYTES - len(_JUDGE_SUFFIX)}, because it names the record files"
         )
     return rollout_id
 
 
-def rollout_url(host: str, port: int, rollout_id: str) -> str:
-    """The OpenAI-style base URL of a rollout; wildcard hosts become their loopback."""
-    return f"http://{netloc(host, port)}/rollouts/{quote(rollout_id, safe='')}/v1"
+def record_name(rollout_id: str, kind: Kind) -> str:
+    """The file that the calls of an endpoint are appended to.
+
+    Raises:
+        ValueError: another rollout's judge may have the same.
+    """
+    if rollout_id.endswith(".judge"):
+        raise ValueError(
+            f"rollout_id {rollout_id!r} ends in '.judge', which is how a judge's record file "
+            "is named; choose another id"
+        )
+    return f"{rollout_id}{_JUDGE_SUFFIX if kind == 'judge' else '.jsonl'}"
+
+
+def checked_base(url: str) -> str:
+    """Return an advertised base URL without its trailing slash.
+
+    Raises:
+        ValueError: it is not an http(s) URL with a host, or has a query or a fragment.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"advertise_url must be an http:// or https:// URL, got {url!r}")
+    if parts.query or parts.fragment or parts.username is not None:
+        raise ValueError(f"advertise_url {url!r} must hold no user, query or fragment")
+    return url.rstrip("/")
+
+
+def rollout_url(base: str, rollout_id: str, kind: Kind = "policy") -> str:
+    """The OpenAI-style base URL of a rollout's endpoint."""
+    middle = "/judge" if kind == "judge" else ""
+    return f"{base}/rollouts/{quote(rollout_id, safe='')}{middle}/v1"
 
 
 def netloc(host: str, port: int) -> str:
-    """``host:port`` as it stands in a URL."""
+    """``host:port`` as it stands in a URL; wildcard hosts become their loopback."""
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_tcp_path(raw_path: str) -> Address | None:
-    """Read ``/rollouts/<quoted id>/v1/<resource>``; anything else is ``None``."""
-    match raw_path.split("/", 4):
-        case ["", "rollouts", quoted, "v1", resource] if quoted:
-            return Address(unquote(quoted), resource)
-        case ["", "rollouts", quoted, "v1"] if quoted:
-            return Address(unquote(quoted), "")
+    """Read ``/rollouts/<quoted id>[/judge]/v1/<resource>``; anything else is ``None``."""
+    match raw_path.split("/", 5):
+        case ["", "rollouts", quoted, "judge", "v1", *rest] if quoted:
+            return Address(unquote(quoted), "/".join(rest), "judge")
+        case ["", "rollouts", quoted, "v1", *rest] if quoted:
+            return Address(unquote(quoted), "/".join(rest))
     return None
 
 
@@ -63,15 +97,15 @@ def parse_unix_path(raw_path: str) -> Address | None:
     return Address(None, raw_path.removeprefix(prefix)) if raw_path.startswith(prefix) else None
 
 
-def rollout_of_url(url: str, own_netloc: str) -> str | None:
-    """The rollout that ``url`` addresses when it points at ``own_netloc``.
+def endpoint_of_url(url: str, bases: Iterable[str]) -> Address | None:
+    """The endpoint that ``url`` addresses when it is below one of ``bases``.
 
     Both the base and the full chat-completions URL are understood.
     """
-    parts = urlsplit(url)
-    if parts.scheme != "http" or parts.netloc != own_netloc:
-        return None
-    address = parse_tcp_path(parts.path.rstrip("/"))
-    if address is None or address.resource not in {"", "chat/completions"}:
-        return None
-    return address.rollout_id
+    for base in bases:
+        address = (
+            parse_tcp_path(url.removeprefix(base).rstrip("/")) if url.startswith(base) else None
+        )
+        if address is not None and address.resource in {"", "chat/completions", "responses"}:
+            return address
+    return None

@@ -43,6 +43,7 @@ async def read_reply(body: AsyncIterator[bytes], max_bytes: int) -> bytes:
                 "(GatewayLimits.max_response_bytes)",
                 code="upstream_too_large",
                 retry=False,
+                limit="max_response_bytes",
             )
     return bytes(answer)
 
@@ -95,4 +96,5 @@ def _too_large(max_bytes: int) -> ApiError:
         kind="invalid_request_error",
         code="request_too_large",
         retry=False,
+        limit="max_request_bytes",
     )

@@ -3,12 +3,15 @@
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from hashlib import sha256
 from pathlib import Path
 
+from osmosis_ai.gateway.capture import Capture
 from osmosis_ai.gateway.ledger import Ledger
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
-from osmosis_ai.gateway.records import CallRecord, EndpointSummary, RecordFile
+from osmosis_ai.gateway.recordfile import RecordFile
+from osmosis_ai.gateway.records import CallRecord, EndpointSummary, Kind
 from osmosis_ai.gateway.redaction import Redactor
 from osmosis_ai.gateway.upstreams.base import Upstream
 
@@ -20,6 +23,7 @@ class Endpoint:
 
     Attributes:
         rollout_id: whose endpoint this is.
+        kind: ``policy`` for the agent's calls, ``judge`` for a grader's.
         url: OpenAI-style base URL; clients append ``/chat/completions``.
         token: bearer for ``url``, random, valid for this rollout only.
     """
@@ -29,17 +33,24 @@ class Endpoint:
         rollout_id: str,
         url: str,
         *,
+        kind: Kind,
         upstream: Upstream,
         api_key: str | None,
+        model: str | None,
         limits: GatewayLimits,
+        capture: Capture,
         record_file: RecordFile | None,
         listen_unix: UnixListener,
     ) -> None:
         self.rollout_id = rollout_id
+        self.kind: Kind = kind
         self.url = url
         self.token = secrets.token_urlsafe(32)
+        self.token_digest = token_digest(self.token)
         self.upstream = upstream
+        self.model = model
         self.limits = limits
+        self.capture = capture
         self.redact = Redactor([api_key, self.token])
         self.ledger = Ledger(limits, self.redact, record_file)
         self._listen_unix = listen_unix
@@ -72,3 +83,8 @@ class Endpoint:
     async def close(self) -> None:
         """Refuse new calls, end those in flight, and wait until they are recorded."""
         await self.lifetime.close()
+
+
+def token_digest(token: str) -> bytes:
+    """What tokens are compared by, so that no comparison tells how much of one was right."""
+    return sha256(token.encode("utf-8", errors="surrogateescape")).digest()

@@ -15,10 +15,18 @@ class ApiError(GatewayError):
         kind: OpenAI's ``error.type``.
         code: OpenAI's ``error.code``, stable and meant for programs.
         retry: what to tell clients about retrying; ``None`` leaves it to them.
+        limit: the field of ``GatewayLimits`` that was exceeded, if one was.
     """
 
     def __init__(
-        self, status: int, message: str, *, kind: str, code: str, retry: bool | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        kind: str,
+        code: str,
+        retry: bool | None = None,
+        limit: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -26,6 +34,7 @@ class ApiError(GatewayError):
         self.kind = kind
         self.code = code
         self.retry = retry
+        self.limit = limit
 
     def body(self) -> dict[str, Any]:
         """The error object of an answer or of a stream's last event."""
@@ -36,9 +45,17 @@ class UpstreamError(ApiError):
     """The model server did not give a usable answer, although it may have been asked."""
 
     def __init__(
-        self, message: str, *, status: int = 502, code: str, retry: bool | None = None
+        self,
+        message: str,
+        *,
+        status: int = 502,
+        code: str,
+        retry: bool | None = None,
+        limit: str | None = None,
     ) -> None:
-        super().__init__(status, message, kind="upstream_error", code=code, retry=retry)
+        super().__init__(
+            status, message, kind="upstream_error", code=code, retry=retry, limit=limit
+        )
 
 
 def bad_request(message: str, *, code: str = "invalid_request") -> ApiError:

@@ -10,21 +10,24 @@ import anyio
 from aiohttp import web
 
 from osmosis_ai.gateway.addresses import (
+    checked_base,
     checked_rollout_id,
+    endpoint_of_url,
     netloc,
-    rollout_of_url,
+    record_name,
     rollout_url,
 )
+from osmosis_ai.gateway.capture import Capture
 from osmosis_ai.gateway.directory import Directory
 from osmosis_ai.gateway.endpoint import Endpoint
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
 from osmosis_ai.gateway.living import LIVING
-from osmosis_ai.gateway.records import RecordFile
+from osmosis_ai.gateway.recordfile import RecordFile
+from osmosis_ai.gateway.records import Kind
 from osmosis_ai.gateway.serving import serve_tcp, serve_unix
 from osmosis_ai.gateway.unix_socket import MODE, checked_socket_path
-from osmosis_ai.gateway.upstreams import make_upstream
-from osmosis_ai.gateway.upstreams.http import make_client
+from osmosis_ai.gateway.upstreams import Upstreams
 
 _SHUTDOWN_SEC = 1.0
 
@@ -39,9 +42,16 @@ class Gateway:
     Args:
         host: address to bind; loopback unless remote sandboxes must reach it.
         port: 0 takes a free one.
-        records_dir: where ``<rollout_id>.jsonl`` is appended to, one line per call;
-            made when missing. ``None`` writes nothing.
-        limits: bounds for every rollout that brings none of its own.
+        records_dir: where ``<rollout_id>.jsonl`` (a judge's: ``<rollout_id>.judge.jsonl``)
+            is appended to, one line per call; made when missing. ``None`` writes nothing.
+        limits: bounds for every endpoint that brings none of its own.
+        capture: what to ask upstreams for, for every endpoint that does not say.
+        advertise_url: base URL under which callers reach this server, when it is not
+            the address bound: a tunnel, an ingress, the host's name in a cluster. It
+            may hold a path; whatever serves it must pass on what comes below.
+
+    Raises:
+        ValueError: ``advertise_url`` is not an http(s) base URL.
     """
 
     def __init__(
@@ -50,11 +60,15 @@ class Gateway:
         port: int = 0,
         records_dir: Path | None = None,
         limits: GatewayLimits | None = None,
+        capture: Capture | None = None,
+        advertise_url: str | None = None,
     ) -> None:
         self._host = host
         self._port = port
         self._records_dir = records_dir
         self._limits = limits or GatewayLimits()
+        self._capture = capture or Capture()
+        self._advertised = None if advertise_url is None else checked_base(advertise_url)
         self._directory = Directory()
         self._stack = AsyncExitStack()
 
@@ -72,7 +86,7 @@ class Gateway:
         if self._records_dir is not None:
             self._records_dir.mkdir(parents=True, exist_ok=True)
         async with AsyncExitStack() as stack:
-            self._client = await stack.enter_async_context(make_client(self._limits))
+            self._upstreams = await stack.enter_async_context(Upstreams())
             runner = await stack.enter_async_context(_running(partial(serve_tcp, self._directory)))
             await web.TCPSite(runner, self._host, self._port).start()
             self._port = runner.addresses[0][1]
@@ -90,27 +104,49 @@ class Gateway:
     async def open(
         self,
         rollout_id: str,
-        upstream: str,
+        upstream: str | None,
         api_key: str | None = None,
         limits: GatewayLimits | None = None,
+        *,
+        kind: Kind = "policy",
+        capture: Capture | None = None,
+        model: str | None = None,
     ) -> AsyncIterator[Endpoint]:
         """Give a rollout its endpoint; leaving the block ends the calls in flight.
 
         Args:
             rollout_id: one path segment; any Unicode.
-            upstream: base URL of an OpenAI-compatible server, or
-                ``embedded/<policy>?<parameters>``.
+            upstream: base URL of an OpenAI-compatible server,
+                ``embedded/<policy>?<parameters>``, or ``litellm/<provider>/<model>``
+                (extra ``litellm``). ``None`` is a rollout without a model: every call
+                is answered with 404.
             api_key: the real bearer token, sent upstream and seen by nobody else.
-            limits: bounds of this rollout instead of the gateway's.
+            limits: bounds of this endpoint instead of the gateway's.
+            kind: ``judge`` is the endpoint of a rollout's grader, open beside the
+                policy's, with a URL, a token, a record file and a summary of its own.
+            capture: what to ask the upstream for instead of the gateway's.
+            model: sent instead of the model name that the agent uses.
 
         Raises:
-            ValueError: an argument is wrong, or the rollout has an open endpoint.
+            ValueError: an argument is wrong, or the rollout has an open endpoint of
+                this kind.
             RuntimeError: the gateway is not running.
         """
         if self not in LIVING:
             raise RuntimeError("the gateway is not running: open rollouts inside its block")
-        endpoint = self._make_endpoint(
-            checked_rollout_id(rollout_id), upstream, api_key, limits or self._limits
+        checked_rollout_id(rollout_id)
+        limits = limits or self._limits
+        endpoint = Endpoint(
+            rollout_id,
+            rollout_url(self._advertised or self._local, rollout_id, kind),
+            kind=kind,
+            upstream=self._upstreams.make(upstream, api_key=api_key, limits=limits),
+            api_key=api_key,
+            model=model,
+            limits=limits,
+            capture=capture or self._capture,
+            record_file=self._record_file(rollout_id, kind, limits),
+            listen_unix=_listen_unix,
         )
         self._directory.add(endpoint)
         try:
@@ -120,29 +156,24 @@ class Gateway:
 
     def find(self, url: str) -> Endpoint | None:
         """The open endpoint that ``url`` (its base or its full chat URL) addresses."""
-        rollout_id = rollout_of_url(url, netloc(self._host, self._port))
-        return self._directory.get(rollout_id) if rollout_id else None
+        bases = [self._local, *([self._advertised] if self._advertised else [])]
+        address = endpoint_of_url(url, bases)
+        if address is None or address.rollout_id is None:
+            return None
+        return self._directory.get(address.rollout_id, address.kind)
 
-    def _make_endpoint(
-        self, rollout_id: str, upstream: str, api_key: str | None, limits: GatewayLimits
-    ) -> Endpoint:
-        record_file = None
-        if self._records_dir is not None:
-            path = self._records_dir / f"{rollout_id}.jsonl"
-            record_file = RecordFile(path, limits.max_records_bytes)
-        return Endpoint(
-            rollout_id,
-            rollout_url(self._host, self._port, rollout_id),
-            upstream=make_upstream(upstream, api_key=api_key, client=self._client, limits=limits),
-            api_key=api_key,
-            limits=limits,
-            record_file=record_file,
-            listen_unix=_listen_unix,
-        )
+    @property
+    def _local(self) -> str:
+        return f"http://{netloc(self._host, self._port)}"
+
+    def _record_file(self, rollout_id: str, kind: Kind, limits: GatewayLimits) -> RecordFile | None:
+        if self._records_dir is None:
+            return None
+        path = self._records_dir / record_name(rollout_id, kind)
+        return RecordFile(path, limits.max_records_bytes)
 
     async def _close(self, endpoint: Endpoint) -> None:
-        if self._directory.get(endpoint.rollout_id) is endpoint:
-            self._directory.remove(endpoint)
+        self._directory.remove(endpoint)
         await endpoint.close()
 
     async def _close_endpoints(self) -> None:

@@ -31,26 +31,29 @@ _RESPONSE_ONLY = frozenset({"set-cookie", "server", "date", "alt-svc", "www-auth
 """About the upstream's connection; the agent's sandbox has no business with them."""
 
 
+_NOT_UP = _HOP_BY_HOP | _FRAMING | _REQUEST_ONLY
+_NOT_DOWN = _HOP_BY_HOP | _FRAMING | _RESPONSE_ONLY
+
+
 def request_headers(headers: Iterable[tuple[str, str]]) -> Headers:
     """What of the agent's headers the upstream may see."""
-    return _without(headers, _HOP_BY_HOP | _FRAMING | _REQUEST_ONLY)
+    return _without(headers, _NOT_UP)
 
 
 def response_headers(headers: Iterable[tuple[str, str]]) -> Headers:
     """What of the upstream's headers the agent may see."""
-    return _without(headers, _HOP_BY_HOP | _FRAMING | _RESPONSE_ONLY)
+    return _without(headers, _NOT_DOWN)
 
 
 def _without(headers: Iterable[tuple[str, str]], dropped: frozenset[str]) -> Headers:
-    pairs = list(headers)
-    nominated = {
-        token.strip().lower()
-        for name, value in pairs
-        if name.lower() == "connection"
-        for token in value.split(",")
-    }
-    return [
-        (name, value)
-        for name, value in pairs
-        if name.lower() not in dropped and name.lower() not in nominated
-    ]
+    kept: Headers = []
+    nominated: set[str] = set()
+    for name, value in headers:
+        lower = name.lower()
+        if lower not in dropped:
+            kept.append((name, value))
+        elif lower == "connection":
+            nominated.update(token.strip().lower() for token in value.split(","))
+    if nominated.isdisjoint(name.lower() for name, _ in kept):
+        return kept
+    return [(name, value) for name, value in kept if name.lower() not in nominated]

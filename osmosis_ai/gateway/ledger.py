@@ -7,96 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from time import perf_counter
-from typing import Any
 
+from osmosis_ai.gateway.calls import OpenCall
 from osmosis_ai.gateway.errors import ApiError
 from osmosis_ai.gateway.limits import GatewayLimits
-from osmosis_ai.gateway.records import (
-    CallRecord,
-    EndpointSummary,
-    RecordFile,
-    Usage,
-    bounded_body,
-    record_line,
-)
+from osmosis_ai.gateway.recordfile import NOTHING, Body, RecordFile
+from osmosis_ai.gateway.records import CallRecord, EndpointSummary, LimitEvent, record_line
 from osmosis_ai.gateway.redaction import Redactor
+from osmosis_ai.gateway.tokens import Tokens
+from osmosis_ai.gateway.usage import Usage
 
 _log = logging.getLogger(__name__)
 
-_ERROR_CHARS = 1000
 _REFUSALS_WRITTEN = 100
 """Refused calls cost an agent nothing, so only the first of them reach the file."""
 
-
-class OpenCall:
-    """A chat completion under way; ``commit`` turns it into a record, once."""
-
-    def __init__(self, ledger: "Ledger") -> None:
-        self._ledger = ledger
-        self._started = perf_counter()
-        self._committed = False
-        self.started_at = datetime.now(UTC)
-        self.admitted = False
-        self.refused = False
-        self.streamed = False
-        self.request: Any = None
-        self.request_model: str | None = None
-        self.response: Any = None
-        self.model: str | None = None
-        self.finish_reason: str | None = None
-        self.usage: Usage | None = None
-        self.first_token_sec: float | None = None
-        self.status = 200
-        self.error: str | None = None
-
-    def received(self, body: bytes, payload: dict[str, Any]) -> None:
-        """Keep the request, bounded."""
-        self.request = self.kept(body, payload)
-        model = payload.get("model")
-        self.request_model = model if isinstance(model, str) else None
-
-    def kept(self, body: bytes, parsed: Any) -> Any:
-        """What a record holds of a body: all of it, or its head."""
-        return bounded_body(body, parsed, self._ledger.limits.max_record_bytes, self._ledger.redact)
-
-    def saw_content(self) -> None:
-        """Note the time of the first token."""
-        if self.first_token_sec is None:
-            self.first_token_sec = perf_counter() - self._started
-
-    def fail(self, status: int, error: str) -> None:
-        """Note what went wrong; the first reason stays."""
-        self.status = status
-        if self.error is None:
-            self.error = self._ledger.redact(error)[:_ERROR_CHARS]
-
-    def interrupted(self, cause: BaseException) -> None:
-        """Note that the call never came to its end."""
-        if self._committed:
-            return
-        if isinstance(cause, asyncio.CancelledError | ConnectionError):
-            self.fail(499, "the agent disconnected before the answer was complete")
-        else:
-            self.fail(500, f"the gateway failed: {cause!r}")
-
-    def commit(self) -> None:
-        """Count and record the call and give its place free; later calls do nothing."""
-        if self._committed:
-            return
-        self._committed = True
-        record = CallRecord(
-            started_at=self.started_at,
-            latency_to_first_token_sec=self.first_token_sec,
-            total_sec=perf_counter() - self._started,
-            request_model=self.request_model,
-            model=self.model,
-            finish_reason=self.finish_reason,
-            usage=self.usage,
-            status=self.status,
-            error=self.error,
-        )
-        self._ledger.enter(self, record)
+_LIMIT_EVENTS = 20
 
 
 class Ledger:
@@ -111,6 +37,7 @@ class Ledger:
         self._in_progress = 0
         self._admitted = 0
         self._records: deque[CallRecord] = deque(maxlen=limits.max_calls_in_memory)
+        self._tokens_left = limits.max_tokens_in_memory
         self._summary = EndpointSummary()
 
     @property
@@ -126,11 +53,14 @@ class Ledger:
     @contextmanager
     def call(self) -> Iterator[OpenCall]:
         """Open a call that is recorded however the block ends."""
-        call = OpenCall(self)
+        call = OpenCall(self.redact, self._enter)
         try:
             yield call
+        except (asyncio.CancelledError, ConnectionError):
+            call.fail(499, "the agent disconnected before the answer was complete")
+            raise
         except BaseException as exc:
-            call.interrupted(exc)
+            call.fail(500, f"the gateway failed: {exc!r}")
             raise
         finally:
             call.commit()
@@ -157,23 +87,41 @@ class Ledger:
                     kind="rate_limit_error",
                     code=f"{name}_reached",
                     retry=passes,
+                    limit=name,
                 )
         call.admitted = True
         self._admitted += 1
         self._in_progress += 1
 
-    def enter(self, call: OpenCall, record: CallRecord) -> None:
+    def exceeded(self, error: ApiError) -> None:
+        """Note a limit that a call ran into."""
+        if error.limit is None:
+            return
+        old, events = self._summary, self._summary.limit_events
+        if len(events) < _LIMIT_EVENTS:
+            value = getattr(self.limits, error.limit)
+            message = self.redact(error.message)
+            events = (*events, LimitEvent(datetime.now(UTC), error.limit, value, message))
+        self._summary = replace(old, limits_exceeded=old.limits_exceeded + 1, limit_events=events)
+
+    def _enter(self, call: OpenCall, record: CallRecord) -> None:
         """Take a finished call into the totals, the memory and the file."""
         if call.admitted:
             self._in_progress -= 1
-        self._records.append(record)
         self._count(call, record)
+        self._write(call, record)
+        self._remember(call, record)
+
+    def _write(self, call: OpenCall, record: CallRecord) -> None:
         if self._record_file is None or self._summary.records_error:
             return
         if call.refused and self._summary.refused > _REFUSALS_WRITTEN:
             return
         line = record_line(
-            record, streamed=call.streamed, request=call.request, response=call.response
+            record,
+            streamed=call.streamed,
+            request=self._json_text(call.request),
+            response=self._json_text(call.response),
         )
         try:
             self._record_file.append(self.redact(line))
@@ -181,9 +129,40 @@ class Ledger:
             _log.warning("calls are no longer written: %s", exc)
             self._summary = replace(self._summary, records_error=str(exc))
 
+    def _json_text(self, body: Body | None) -> str:
+        if body is None:
+            return NOTHING
+        return body.json_text(self.limits.max_record_bytes, self.redact)
+
+    def _remember(self, call: OpenCall, record: CallRecord) -> None:
+        """Keep the record; without its tokens when there is no room for them."""
+        limit = self.limits.max_calls_in_memory
+        if len(self._records) == limit and limit:
+            self._tokens_left += _size(self._records[0])
+        if (size := _size(record)) > self._tokens_left:
+            gap = "the token ids are not in memory: GatewayLimits.max_tokens_in_memory is used up"
+            record = replace(
+                record,
+                prompt_token_ids=None,
+                completion_token_ids=None,
+                logprobs=None,
+                token_gap=record.token_gap or gap,
+            )
+            self._note_gap(gap)
+        else:
+            self._tokens_left -= size
+        self._records.append(record)
+
+    def _note_gap(self, gap: str) -> None:
+        old = self._summary
+        self._summary = replace(old, gaps=old.gaps + 1, first_gap=old.first_gap or gap)
+
     def _count(self, call: OpenCall, record: CallRecord) -> None:
         old, usage = self._summary, record.usage or Usage()
         unmetered = call.admitted and record.error is None and record.usage is None
+        cost = old.cost_usd
+        if usage.cost_usd is not None:
+            cost = (cost or 0.0) + usage.cost_usd
         self._summary = replace(
             old,
             calls=old.calls + call.admitted,
@@ -192,7 +171,15 @@ class Ledger:
             prompt_tokens=old.prompt_tokens + usage.prompt_tokens,
             completion_tokens=old.completion_tokens + usage.completion_tokens,
             cached_tokens=old.cached_tokens + usage.cached_tokens,
+            reasoning_tokens=old.reasoning_tokens + usage.reasoning_tokens,
+            cost_usd=cost,
             errors=old.errors + (record.error is not None),
             first_error=old.first_error or record.error,
             last_error=record.error or old.last_error,
         )
+        if record.token_gap is not None:
+            self._note_gap(record.token_gap)
+
+
+def _size(record: CallRecord) -> int:
+    return Tokens(record.prompt_token_ids, record.completion_token_ids, record.logprobs).size

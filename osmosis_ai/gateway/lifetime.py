@@ -1,6 +1,7 @@
 """Ends calls in flight from outside, and waits until they are over."""
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
@@ -49,8 +50,10 @@ class Lifetime:
                     lifetime._quiet.set()
 
     @contextmanager
-    def until_closed(self) -> Iterator[None]:
-        """Run the block until this lifetime closes; code after the block means it did.
+    def until_closed(self, seconds: float | None = None) -> Iterator[None]:
+        """Run the block until this lifetime closes, at most for some seconds.
+
+        Code after the block means that one of the two happened.
 
         Raises:
             ApiError: 410, it is closed already.
@@ -58,7 +61,8 @@ class Lifetime:
         if self.closed:
             raise rollout_closed(self._rollout_id)
         chain = self._chain()
-        with anyio.CancelScope() as scope:
+        deadline = math.inf if seconds is None else anyio.current_time() + seconds
+        with anyio.CancelScope(deadline=deadline) as scope:
             for lifetime in chain:
                 lifetime._scopes.add(scope)
             try:

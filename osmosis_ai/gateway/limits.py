@@ -18,8 +18,13 @@ class GatewayLimits:
             is refused with 429 once the total is reached; calls already in flight
             finish, so the total can pass the limit by their tokens.
         max_concurrent: chat completions in flight at once; one more is refused with 429.
+        max_call_sec: longest that one call may take, streams that never end included;
+            then 504.
         max_calls_in_memory: latest calls kept in ``Endpoint.calls``.
+        max_tokens_in_memory: token ids and log probabilities kept there; the file still
+            gets those of later calls.
         max_record_bytes: request body and, separately, response body kept per record.
+        max_record_tokens: token ids recorded per call, for prompt and completion each.
         max_records_bytes: size of a rollout's record file; later calls are not written.
         upstream_idle_sec: longest silence of an upstream before the call ends with 504.
         upstream_attempts: tries for a refused connection, and for a 429 or 503 that
@@ -34,15 +39,24 @@ class GatewayLimits:
     max_calls: int | None = None
     max_tokens: int | None = None
     max_concurrent: int | None = None
+    max_call_sec: float | None = 3600.0
     max_calls_in_memory: int = 1000
+    max_tokens_in_memory: int = 8 * _MIB
     max_record_bytes: int = _MIB
+    max_record_tokens: int = 2 * _MIB
     max_records_bytes: int = 256 * _MIB
     upstream_idle_sec: float = 600.0
     upstream_attempts: int = 4
     max_retry_after_sec: float = 10.0
 
     def __post_init__(self) -> None:
-        may_be_zero = {"max_calls", "max_tokens", "max_retry_after_sec", "max_calls_in_memory"}
+        may_be_zero = {
+            "max_calls",
+            "max_tokens",
+            "max_retry_after_sec",
+            "max_calls_in_memory",
+            "max_tokens_in_memory",
+        }
         for field in fields(self):
             value = getattr(self, field.name)
             if value is None:

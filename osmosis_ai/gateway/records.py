@@ -1,29 +1,22 @@
-"""What is kept of each call, and the file it is appended to."""
+"""What is kept of each call, and the totals of a rollout."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from osmosis_ai.gateway.redaction import Redactor
+from osmosis_ai.gateway.usage import Usage
 
-_LONGEST_KEY = 8192
+if TYPE_CHECKING:
+    from array import array
 
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one call as the upstream counted them."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
+type Kind = Literal["policy", "judge"]
+type Api = Literal["chat_completions", "responses", "responses_as_chat"]
 
 
 @dataclass(frozen=True)
 class CallRecord:
-    """One chat completion, without its bodies.
+    """One model call, without its bodies.
 
     Attributes:
         started_at: when the request's head arrived, UTC.
@@ -32,11 +25,19 @@ class CallRecord:
         total_sec: until the answer was complete.
         request_model: the model the agent asked for.
         model: the model the upstream says it used.
-        finish_reason: that of the first choice.
+        finish_reason: that of the first choice; of a Response, its status.
         usage: ``None`` when the upstream reported none.
         status: the HTTP status given to the agent; for a stream that broke, the status
             it would have had. 499 is an agent that left before the answer was complete.
         error: what went wrong, or ``None``.
+        api: the API that the agent used; ``responses_as_chat`` was translated, and its
+            request and response are recorded as the chat completions they became.
+        prompt_token_ids: as the upstream gave them; ``None`` when it did not, and when
+            ``GatewayLimits.max_tokens_in_memory`` is used up.
+        completion_token_ids: the same for what was sampled, of the first choice.
+        logprobs: log probability per sampled token.
+        token_gap: why the token ids are not an exact record of the call; ``None`` when
+            they are, and when ids were neither asked for nor given.
     """
 
     started_at: datetime
@@ -48,6 +49,21 @@ class CallRecord:
     usage: Usage | None
     status: int
     error: str | None
+    api: Api = "chat_completions"
+    prompt_token_ids: "array[int] | None" = None
+    completion_token_ids: "array[int] | None" = None
+    logprobs: "array[float] | None" = None
+    token_gap: str | None = None
+
+
+@dataclass(frozen=True)
+class LimitEvent:
+    """A limit that a call ran into: which, its value, and what the agent was told."""
+
+    at: datetime
+    limit: str
+    value: float
+    message: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +72,10 @@ class EndpointSummary:
 
     ``calls`` were admitted, ``refused`` were turned away by a limit; ``errors`` counts
     both kinds. ``calls_without_usage`` succeeded but reported no tokens, so the token
-    totals do not hold them. ``records_error`` says why the record file is incomplete.
+    totals do not hold them. ``cost_usd`` sums the calls whose cost is known. ``gaps``
+    counts calls whose token ids are not exact, ``first_gap`` says why. ``limit_events``
+    are the first limits that were exceeded, ``limits_exceeded`` counts all of them.
+    ``records_error`` says why the record file is incomplete.
     """
 
     calls: int = 0
@@ -65,69 +84,42 @@ class EndpointSummary:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = None
     errors: int = 0
     first_error: str | None = None
     last_error: str | None = None
+    gaps: int = 0
+    first_gap: str | None = None
+    limits_exceeded: int = 0
+    limit_events: tuple[LimitEvent, ...] = ()
     records_error: str | None = None
 
 
-def usage_of(answer: dict[str, Any]) -> Usage | None:
-    """Read OpenAI's ``usage`` object; ``None`` when it is missing or not one."""
-    usage = answer.get("usage")
-    if not isinstance(usage, dict):
-        return None
-    details = usage.get("prompt_tokens_details")
-    return Usage(
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
-        cached_tokens=_count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
-    )
+def record_line(record: CallRecord, *, streamed: bool, request: str, response: str) -> str:
+    """One JSON line, ASCII only, so that odd Unicode in a body cannot break the file.
 
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def record_line(record: CallRecord, *, streamed: bool, request: Any, response: Any) -> str:
-    """One JSON line, ASCII only, so that odd Unicode in a body cannot break the file."""
-    fields = asdict(record) | {"started_at": record.started_at.isoformat()}
-    return json.dumps(fields | {"streamed": streamed, "request": request, "response": response})
-
-
-def bounded_body(body: bytes, parsed: Any, max_bytes: int, redact: Redactor) -> Any:
-    """``parsed`` when its text is small enough, else the text's head and its size."""
-    if len(body) <= max_bytes:
-        return parsed
-    # Redact before cutting: half a key is no longer recognised, but still a leak.
-    text = redact(body[: max_bytes + _LONGEST_KEY].decode("utf-8", errors="replace"))
-    return {"truncated": True, "bytes": len(body), "head": text[:max_bytes]}
-
-
-class RecordFile:
-    """Appends lines to one rollout's file until ``max_bytes`` are reached.
-
-    Appending is synchronous on purpose: a line is handed to the kernel before the
-    agent can see the end of the answer it describes.
+    ``request`` and ``response`` are JSON texts.
     """
+    fields = {
+        "started_at": record.started_at.isoformat(),
+        "latency_to_first_token_sec": record.latency_to_first_token_sec,
+        "total_sec": record.total_sec,
+        "request_model": record.request_model,
+        "model": record.model,
+        "finish_reason": record.finish_reason,
+        "usage": None if record.usage is None else asdict(record.usage),
+        "status": record.status,
+        "error": record.error,
+        "api": record.api,
+        "prompt_token_ids": _numbers(record.prompt_token_ids),
+        "completion_token_ids": _numbers(record.completion_token_ids),
+        "logprobs": _numbers(record.logprobs),
+        "token_gap": record.token_gap,
+        "streamed": streamed,
+    }
+    return f'{json.dumps(fields)[:-1]}, "request": {request}, "response": {response}}}'
 
-    def __init__(self, path: Path, max_bytes: int) -> None:
-        self._path = path
-        self._max_bytes = max_bytes
 
-    def append(self, line: str) -> None:
-        """Write one line.
-
-        Raises:
-            OSError: the file is full, is a symlink, or cannot be written.
-        """
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        data = line.encode("ascii") + b"\n"
-        descriptor = os.open(self._path, flags, 0o600)
-        with open(descriptor, "ab", buffering=0) as file:
-            size = os.fstat(descriptor).st_size
-            if size + len(data) > self._max_bytes:
-                raise OSError(
-                    f"{self._path.name} is full: {size} bytes, "
-                    f"GatewayLimits.max_records_bytes is {self._max_bytes}"
-                )
-            file.write(data)
+def _numbers(values: "array[Any] | None") -> list[Any] | None:
+    return None if values is None else values.tolist()

@@ -10,7 +10,7 @@ from osmosis_ai.gateway.addresses import Address, parse_tcp_path, parse_unix_pat
 from osmosis_ai.gateway.directory import Directory
 from osmosis_ai.gateway.endpoint import Endpoint
 from osmosis_ai.gateway.errors import ApiError, not_found
-from osmosis_ai.gateway.exchange import chat_completions
+from osmosis_ai.gateway.exchange import model_call
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.models import list_models
 from osmosis_ai.gateway.replies import error_reply
@@ -33,7 +33,7 @@ async def serve_tcp(directory: Directory, request: web.BaseRequest) -> web.Strea
     def aim() -> _Aim:
         address = _addressed(request, parse_tcp_path)
         authorization = request.headers.get("Authorization")
-        endpoint = directory.authorize(address.rollout_id or "", authorization)
+        endpoint = directory.authorize(address, authorization)
         return _Aim(endpoint, endpoint.lifetime, address.resource)
 
     return await _serve(request, aim)
@@ -55,13 +55,13 @@ async def _serve(request: web.BaseRequest, find: Callable[[], _Aim]) -> web.Stre
         aim = find()
         with aim.lifetime.handling():
             match request.method, aim.resource:
-                case "POST", "chat/completions":
-                    return await chat_completions(request, aim.endpoint, aim.lifetime)
+                case "POST", "chat/completions" | "responses":
+                    return await model_call(request, aim.endpoint, aim.lifetime, aim.resource)
                 case "GET", "models":
                     return await list_models(request, aim.endpoint, aim.lifetime)
         raise not_found(
             f"the gateway has no {request.method} {aim.resource!r}; "
-            "it serves POST chat/completions and GET models"
+            "it serves POST chat/completions, POST responses and GET models"
         )
     except ApiError as error:
         return error_reply(error)

@@ -60,7 +60,7 @@ class EventReader:
         """Yield the events that ``chunk`` completes.
 
         Raises:
-            UpstreamError: an event grew past ``max_event_bytes``.
+            UpstreamError: an event grew past ``max_event_bytes``, or is not UTF-8.
         """
         self._buffer += chunk
         while end := _EVENT_END.search(self._buffer, self._searched):
@@ -84,6 +84,7 @@ class EventReader:
                 f"the upstream sent an event of more than {self._max_event_bytes} bytes "
                 "(GatewayLimits.max_response_bytes)",
                 code="upstream_too_large",
+                limit="max_response_bytes",
             )
 
 
@@ -94,7 +95,19 @@ def encode_event(value: dict[str, Any], *, name: str | None = None) -> bytes:
 
 
 def _event(raw: bytes) -> Event:
+    if raw.startswith(b"data:") and raw.find(b"\n") == len(raw) - 2 and b"\r" not in raw:
+        return Event(raw, _decoded(raw[5:]).strip())
     # Not splitlines(): JSON may hold U+2028 and its kin unescaped.
-    lines = re.split(r"\r\n|\n|\r", raw.decode("utf-8", errors="replace"))
+    lines = re.split(r"\r\n|\n|\r", _decoded(raw))
     data = [line[5:].removeprefix(" ") for line in lines if line.startswith("data:")]
     return Event(raw, "\n".join(data).strip() if data else None)
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise UpstreamError(
+            f"the upstream's stream holds an event that is not UTF-8: {exc}",
+            code="upstream_garbage",
+        ) from exc

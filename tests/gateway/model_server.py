@@ -15,6 +15,7 @@ USAGE = {
     "completion_tokens": 3,
     "total_tokens": 14,
     "prompt_tokens_details": {"cached_tokens": 4},
+    "completion_tokens_details": {"reasoning_tokens": 2},
 }
 
 type Answer = Callable[["ModelServer", web.Request, dict[str, Any]], Awaitable[web.StreamResponse]]
@@ -162,17 +163,58 @@ async def hangs(server: ModelServer, request: web.Request, body: dict[str, Any])
     return await plain(server, request, body)
 
 
+async def invalid_utf8(
+    server: ModelServer, request: web.Request, body: dict[str, Any]
+) -> web.StreamResponse:
+    if not body.get("stream"):
+        raw = json.dumps(completion("m", "caf\u00e9"), ensure_ascii=False).encode("latin-1")
+        return web.Response(body=raw, content_type="application/json")
+    stream = await begin_stream(request)
+    await stream.write(chunk({"content": "one"}))
+    await stream.write(b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n')
+    await wait_or_note(server)
+    return stream
+
+
+async def endless(
+    server: ModelServer, request: web.Request, body: dict[str, Any]
+) -> web.StreamResponse:
+    stream = await begin_stream(request)
+    try:
+        while True:
+            await stream.write(chunk({"content": "more "}) + b": still here\n\n")
+            await asyncio.sleep(0.005)
+    except (ConnectionError, asyncio.CancelledError):
+        server.abandoned.set()
+        raise
+
+
+async def error_with_200(
+    server: ModelServer, request: web.Request, body: dict[str, Any]
+) -> web.StreamResponse:
+    error = {"error": {"message": "out of memory", "type": "server_error", "code": 500}}
+    if not body.get("stream"):
+        return web.json_response(error)
+    stream = await begin_stream(request)
+    await stream.write(f"data: {json.dumps(error)}\n\ndata: [DONE]\n\n".encode())
+    return stream
+
+
 ANSWERS: dict[str, Answer] = {
     "busy": busy,
     "busy-for-long": busy_for_long,
     "busy-once": busy_once,
     "dies": dies,
     "elsewhere": elsewhere,
+    "endless": endless,
     "ends-early": ends_early,
+    "error-with-200": error_with_200,
     "fails": fails,
     "garbage": garbage,
     "garbage-event": garbage_event,
+    "gpt-4o": plain,
     "hangs": hangs,
+    "invalid-utf8": invalid_utf8,
     "lingers": lingers,
     "plain": plain,
     "slow-stream": slow_stream,

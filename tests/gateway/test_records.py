@@ -28,7 +28,13 @@ async def test_one_line_per_call_with_both_bodies(tmp_path: Path, model: ModelSe
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert plain["request"] == chat("plain", temperature=0.5)
     assert plain["response"]["choices"][0]["message"]["content"] == "one two three"
-    assert plain["usage"] == {"prompt_tokens": 11, "completion_tokens": 3, "cached_tokens": 4}
+    assert plain["usage"] == {
+        "prompt_tokens": 11,
+        "completion_tokens": 3,
+        "cached_tokens": 4,
+        "reasoning_tokens": 2,
+        "cost_usd": None,
+    }
     assert (plain["request_model"], plain["model"]) == ("plain", "served-plain")
     assert (plain["status"], plain["error"], plain["finish_reason"]) == (200, None, "stop")
     assert plain["streamed"] is False

@@ -116,7 +116,7 @@ def test_every_accepted_id_survives_its_url(rollout_id: str) -> None:
         checked_rollout_id(rollout_id)
     except ValueError:
         return
-    path = httpx.URL(rollout_url("127.0.0.1", 80, rollout_id)).raw_path.decode()
+    path = httpx.URL(rollout_url("http://127.0.0.1", rollout_id)).raw_path.decode()
     address = parse_tcp_path(path)
     assert address is not None
     assert address.rollout_id == rollout_id

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from osmosis_ai.gateway.answers import StreamedAnswer
+from osmosis_ai.gateway.chatanswer import ChatAnswer
 from osmosis_ai.gateway.headers import request_headers
 from osmosis_ai.gateway.sse import EventReader
-from osmosis_ai.gateway.upstreams.http import retry_after_sec
+from osmosis_ai.gateway.upstreams.retries import retry_after_sec
 
 line_ends = st.sampled_from(["\n", "\r\n"])
 values = st.dictionaries(st.text(), st.text() | st.integers(), max_size=3)
@@ -41,14 +41,14 @@ def test_events_do_not_depend_on_how_the_bytes_are_cut(
 
 @given(st.lists(st.text(max_size=5), max_size=10), st.lists(st.text(max_size=5), max_size=10))
 def test_deltas_join_to_the_whole(texts: list[str], arguments: list[str]) -> None:
-    answer = StreamedAnswer(100_000)
+    answer = ChatAnswer(100_000)
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
     deltas: list[dict[str, Any]] = [{"role": "assistant"}, {"tool_calls": [call]}]
     deltas += [{"content": text} for text in texts]
     deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": a}}]} for a in arguments]
     for delta in deltas:
         answer.add({"choices": [{"index": 0, "delta": delta}]})
-    message = answer.body()["choices"][0]["message"]
+    message = answer.body().parsed["choices"][0]["message"]
     assert message.get("content", "") == "".join(texts)
     function = message["tool_calls"][0]["function"]
     assert function.get("arguments", "") == "".join(arguments)
@@ -72,11 +72,11 @@ def test_deltas_join_to_the_whole(texts: list[str], arguments: list[str]) -> Non
     )
 )
 def test_no_chunk_however_odd_breaks_the_record(value: Any) -> None:
-    answer = StreamedAnswer(200)
+    answer = ChatAnswer(200)
     if isinstance(value, dict):
         answer.add(value)
     answer.add({"choices": value, "usage": value, "model": value})
-    assert len(json.dumps(answer.body())) < 3000
+    assert len(json.dumps(answer.body().parsed)) < 3000
 
 
 @pytest.mark.parametrize(

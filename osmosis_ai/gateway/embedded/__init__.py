@@ -9,11 +9,16 @@ from pydantic import ValidationError
 from osmosis_ai.gateway.embedded.base import Answer, Policy, PolicyParameters, ToolCall
 from osmosis_ai.gateway.embedded.echo import Echo
 from osmosis_ai.gateway.embedded.multiply import Multiply
+from osmosis_ai.gateway.embedded.shell import Shell
 
 __all__ = ["POLICIES", "Answer", "Policy", "PolicyParameters", "ToolCall", "make_policy"]
 
 POLICIES: Mapping[str, Callable[[dict[str, str]], Policy]] = MappingProxyType(
-    {"echo": Echo.from_parameters, "multiply": Multiply.from_parameters}
+    {
+        "echo": Echo.from_parameters,
+        "multiply": Multiply.from_parameters,
+        "shell": Shell.from_parameters,
+    }
 )
 """Name in ``embedded/<name>`` to what makes the policy from its parameters."""
 

@@ -47,7 +47,13 @@ class UpstreamReply:
 
 
 class Upstream(Protocol):
-    """Something that answers OpenAI-style calls."""
+    """Something that answers OpenAI-style calls.
+
+    Attributes:
+        serves_responses: whether it has the Responses API; ``None`` until somebody asked.
+    """
+
+    serves_responses: bool | None
 
     def send(self, call: UpstreamCall) -> AbstractAsyncContextManager[UpstreamReply]:
         """Ask; leaving the block ends the call, whether its body was read or not.

@@ -27,6 +27,7 @@ class EmbeddedUpstream:
         name, _, parameters = spec.removeprefix(PREFIX).partition("?")
         self._policy: Policy = make_policy(name, parameters)
         self._model = f"{PREFIX}{name}"
+        self.serves_responses: bool | None = False
 
     @asynccontextmanager
     async def send(self, call: UpstreamCall) -> AsyncIterator[UpstreamReply]:

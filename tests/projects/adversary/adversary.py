@@ -124,3 +124,41 @@ class LookAround(Grader):
             "processes": sum(name.isdigit() for name in os.listdir("/proc")),
         }
         ctx.set_reward(1.0)
+
+
+class AskJudge(Grader):
+    """Rewards 1.0 when the judge answers, and notes how it was reached."""
+
+    async def grade(self, ctx: GraderContext) -> None:
+        assert ctx.sample is not None
+        context = get_rollout_context()
+        assert context is not None
+        ctx.sample.extra_fields = {
+            "rollout_id": context.rollout_id,
+            "same_route": ctx.judge is not None and context.chat_completions_url == ctx.judge.url,
+        }
+        if ctx.judge is None:
+            ctx.set_reward(0.0)
+            return
+        request = urllib.request.Request(
+            f"{ctx.judge.url}/chat/completions",
+            data=json.dumps({"model": "j", "messages": [{"role": "user", "content": "ok"}]}).encode(),
+            headers={
+                "Content-Type": "application/json",
+                "Authorization": f"Bearer {ctx.judge.api_key}",
+            },
+        )
+
+        def call() -> str:
+            with urllib.request.urlopen(request) as response:
+                return json.load(response)["choices"][0]["message"]["content"]
+
+        ctx.sample.metrics = {"said": len(await asyncio.to_thread(call))}
+        ctx.set_reward(1.0)
+
+
+class Answer(AgentWorkflow):
+    """Answers at once, without a model."""
+
+    async def run(self, ctx: AgentWorkflowContext) -> list[dict[str, Any]]:
+        return answer(ctx, "done")

@@ -1,10 +1,12 @@
-"""Puts the pieces of a streamed answer together again, for the record."""
+"""Puts the pieces of a streamed chat completion together again, for the record."""
 
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
-from osmosis_ai.gateway.records import Usage, usage_of
+from osmosis_ai.gateway.jsonvalues import error_text, nonempty, objects
+from osmosis_ai.gateway.recordfile import Body
+from osmosis_ai.gateway.usage import Usage, usage_of
 
 _ATOMIC = frozenset({"role", "id", "type", "name", "index"})
 """String fields that come once and whole; all others come in pieces."""
@@ -31,8 +33,8 @@ class _Message:
         return value
 
 
-class StreamedAnswer:
-    """A chat completion growing chunk by chunk, at most ``max_chars`` of it kept."""
+class ChatAnswer:
+    """A chat completion, whole or growing chunk by chunk, at most ``max_chars`` of it kept."""
 
     def __init__(self, max_chars: int) -> None:
         self._room = max_chars
@@ -48,20 +50,22 @@ class StreamedAnswer:
         """Why the first choice ended; ``None`` while it has not."""
         return self._finish_reasons.get(0)
 
+    def take(self, answer: dict[str, Any]) -> None:
+        """See ``Accumulator``."""
+        self._note(answer)
+        for choice in objects(answer.get("choices")):
+            self._note_end(choice)
+
     def add(self, chunk: dict[str, Any]) -> bool:
-        """Take one chunk; return whether it carried content of the answer."""
-        if isinstance(model := chunk.get("model"), str) and model:
-            self.model = model
-        self.usage = usage_of(chunk) or self.usage
-        if error := chunk.get("error"):
-            self.error = error_text(error)
+        """See ``Accumulator``."""
+        self._note(chunk)
         carried = False
         for choice in objects(chunk.get("choices")):
             carried = self._add_choice(choice) or carried
         return carried
 
-    def body(self) -> dict[str, Any]:
-        """The answer so far, in the shape of a completion that was not streamed."""
+    def body(self) -> Body:
+        """See ``Accumulator``."""
         choices = [
             {
                 "index": index,
@@ -70,12 +74,23 @@ class StreamedAnswer:
             }
             for index, message in sorted(self._choices.items())
         ]
-        return {"choices": choices} | ({"truncated": True} if self._truncated else {})
+        return Body(None, {"choices": choices} | ({"truncated": True} if self._truncated else {}))
+
+    def _note(self, answer: dict[str, Any]) -> None:
+        self.model = nonempty(answer.get("model")) or self.model
+        self.usage = usage_of(answer) or self.usage
+        if error := answer.get("error"):
+            self.error = error_text(error)
+
+    def _note_end(self, choice: dict[str, Any]) -> int:
+        index = _index(choice)
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and (index == 0 or self._spend(_OBJECT_CHARS)):
+            self._finish_reasons[index] = reason
+        return index
 
     def _add_choice(self, choice: dict[str, Any]) -> bool:
-        index = _index(choice)
-        if isinstance(reason := choice.get("finish_reason"), str):
-            self._finish_reasons[index] = reason
+        index = self._note_end(choice)
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return False
@@ -117,17 +132,6 @@ class StreamedAnswer:
             return False
         self._room -= chars
         return True
-
-
-def error_text(error: Any) -> str:
-    """The message of an OpenAI-style ``error`` value."""
-    message = error.get("message") if isinstance(error, dict) else error
-    return f"the upstream reported an error: {message}"
-
-
-def objects(value: Any) -> list[dict[str, Any]]:
-    """The JSON objects in ``value`` when it is a list, else none."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _index(value: dict[str, Any]) -> int:

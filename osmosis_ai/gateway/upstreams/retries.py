@@ -1,0 +1,28 @@
+"""When to try a call again."""
+
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+_FIRST_PAUSE_SEC = 0.2
+_LONGEST_PAUSE_SEC = 2.0
+
+
+def backoff_sec(attempt: int) -> float:
+    """How long to wait after the given attempt, counted from one, was refused."""
+    pause: float = _FIRST_PAUSE_SEC * 2 ** (attempt - 1)
+    return min(_LONGEST_PAUSE_SEC, pause)
+
+
+def retry_after_sec(value: str | None, *, now: datetime | None = None) -> float | None:
+    """Read a ``Retry-After`` header, seconds or date; ``None`` when it says nothing usable."""
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())

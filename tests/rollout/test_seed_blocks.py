@@ -90,6 +90,33 @@ class SimpleStrandsWorkflow(AgentWorkflow):
         await agent.invoke_async()
 """
 
+OPENAI_AGENTS = """
+from agents import ModelSettings, Runner
+
+from osmosis_ai.rollout import AgentWorkflow, AgentWorkflowContext
+from osmosis_ai.rollout.integrations.agents.openai_agents import (
+    OsmosisAgent,
+    OsmosisMemorySession,
+    OsmosisRolloutModel,
+)
+
+
+class SimpleOpenAIWorkflow(AgentWorkflow):
+    async def run(self, ctx: AgentWorkflowContext) -> None:
+        agent = OsmosisAgent(
+            name="simple-openai-agent",
+            instructions="Answer the user's request clearly.",
+            model=OsmosisRolloutModel(),
+            model_settings=ModelSettings(temperature=1.0, max_tokens=4096),
+        )
+        session = OsmosisMemorySession()
+        await Runner.run(
+            agent,
+            ctx.prompt,
+            session=session,
+        )
+"""
+
 CUSTOM_CONFIG = """
 from osmosis_ai.rollout import (
     AgentWorkflow,
@@ -258,6 +285,23 @@ async def test_strands(load: Any, policy: Policy) -> None:
     (request,) = policy.requests
     assert request["temperature"] == 1.0
     assert request["messages"][0] == {"role": "system", "content": "Search before you answer."}
+
+
+async def test_openai_agents(load: Any, policy: Policy) -> None:
+    workflow = load(OPENAI_AGENTS).SimpleOpenAIWorkflow
+    outcome = await execute(LocalBackend(workflow=workflow), policy)
+    assert outcome.result.status is RolloutStatus.SUCCESS, outcome.result.err_message
+    assert outcome.result.sample is not None
+    assert outcome.result.sample.messages[:2] == PROMPT
+    assert outcome.result.sample.messages[2]["content"][0]["text"] == "answer to user"
+    (request,) = policy.requests
+    assert (request["temperature"], request["max_tokens"]) == (1.0, 4096)
+    system = "Answer the user's request clearly.\n\nSearch before you answer."
+    assert request["messages"] == [{"role": "system", "content": system}, PROMPT[1]]
+    assert outcome.result.sample.trajectory_messages == [
+        *request["messages"],
+        {"role": "assistant", "content": "answer to user"},
+    ]
 
 
 async def test_custom_configuration(load: Any) -> None:

@@ -6,14 +6,25 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from osmosis_ai.rollout.context import RolloutContext, SampleSource, get_rollout_context
+from osmosis_ai.rollout.closing import close_after_run
+from osmosis_ai.rollout.context import RolloutContext, SampleSource
 from osmosis_ai.rollout.extras import needs_extra
+from osmosis_ai.rollout.integrations.agents.binding import (
+    MODEL_ID,
+    active_context,
+    client_arguments,
+    refuse_routing,
+    request_arguments,
+)
+from osmosis_ai.rollout.integrations.agents.policy_client import PolicyClient
 from osmosis_ai.rollout.integrations.agents.strands_messages import to_chat, to_strands
 from osmosis_ai.rollout.types.sample import RolloutSample
 
 with needs_extra("strands", "The Strands integration", "strands"):
     from strands import Agent
     from strands.models.model import Model
+
+    from osmosis_ai.rollout.integrations.agents.strands_history import StrandsHistory
 
 if TYPE_CHECKING:
     from strands.models.openai import OpenAIModel
@@ -22,16 +33,13 @@ __all__ = ["OsmosisRolloutModel", "OsmosisStrandsAgent", "StrandsAgentSampleSour
 
 logger = logging.getLogger(__name__)
 
-MODEL_ID = "osmosis-rollout"
-_NO_KEY = "no-key-needed"
-_ROUTED = ("base_url", "api_key")
-
 
 class OsmosisRolloutModel(Model):
     """Stands for the policy of whatever rollout is active when an agent is built.
 
-    ``params`` go into every chat-completions request (``temperature``,
-    ``max_tokens`` …), ``client_args`` to the OpenAI client (``timeout``,
+    ``params`` go into every chat-completions request: the parameters of OpenAI's
+    API (``temperature``, ``max_tokens`` …) and any other that the policy's server
+    takes (``top_k`` …). ``client_args`` go to the OpenAI client (``timeout``,
     ``max_retries`` …), the rest to Strands' ``OpenAIModel`` (``stream`` …).
     It holds plain data, so a config that carries it can be copied per run.
 
@@ -47,12 +55,7 @@ class OsmosisRolloutModel(Model):
         client_args: Mapping[str, Any] | None = None,
         **model_config: Any,
     ) -> None:
-        for name in ("model_id", "client", *_ROUTED):
-            if name in model_config or name in (client_args or {}):
-                raise ValueError(
-                    f"OsmosisRolloutModel takes no {name!r}: the active rollout decides which "
-                    "model answers and where; leave it out"
-                )
+        refuse_routing(model_config, client_args or {}, names=("model_id", "client"))
         self.client_args = dict(client_args or {})
         self.config = {**model_config, "params": None if params is None else dict(params)}
 
@@ -114,7 +117,7 @@ class OsmosisStrandsAgent(Agent):
         placeholder = arguments.get("model")
         context: RolloutContext | None = None
         if isinstance(placeholder, OsmosisRolloutModel):
-            context = _active_context()
+            context = active_context("OsmosisStrandsAgent")
             arguments["model"] = _bind(placeholder, context)
         super().__init__(**arguments)
         if context is not None:
@@ -124,16 +127,18 @@ class OsmosisStrandsAgent(Agent):
 class StrandsAgentSampleSource(SampleSource):
     """The conversation of a Strands agent as a sample.
 
-    ``messages`` are Strands' own; ``trajectory_messages`` a chat-completions
-    copy with the system prompt in front.
+    ``messages`` are Strands' own, also those that the agent's conversation
+    manager removed since; ``trajectory_messages`` a chat-completions copy with
+    the system prompt in front.
     """
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
+        self._history = StrandsHistory(agent)
 
     async def get_sample(self) -> RolloutSample:
         """Return the conversation so far."""
-        messages = list(self.agent.messages)
+        messages = self._history.messages
         return RolloutSample(
             messages=messages,
             trajectory_messages=_chat_copy(messages, self.agent.system_prompt_content),
@@ -143,23 +148,8 @@ class StrandsAgentSampleSource(SampleSource):
         """Return a copy of the latest ``max_messages`` messages; ``None`` for none."""
         if max_messages <= 0:
             return None
-        latest = copy.deepcopy(self.agent.messages[-max_messages:])
+        latest = copy.deepcopy(self._history.messages[-max_messages:])
         return RolloutSample(messages=latest, trajectory_messages=_chat_copy(latest, None))
-
-
-def _active_context() -> RolloutContext:
-    context = get_rollout_context()
-    if context is None:
-        raise RuntimeError(
-            "OsmosisRolloutModel needs an active rollout: build OsmosisStrandsAgent inside "
-            "AgentWorkflow.run(), or inside 'with RolloutContext(chat_completions_url=...)'"
-        )
-    if not context.chat_completions_url:
-        raise RuntimeError(
-            f"Rollout {context.rollout_id!r} has no chat_completions_url, so there is no policy "
-            "to call: pass it to RolloutContext, or set OSMOSIS_CHAT_COMPLETIONS_URL"
-        )
-    return context
 
 
 def _bind(placeholder: OsmosisRolloutModel, context: RolloutContext) -> "OpenAIModel":
@@ -168,15 +158,12 @@ def _bind(placeholder: OsmosisRolloutModel, context: RolloutContext) -> "OpenAIM
     with needs_extra("strands", "The Strands integration", "openai"):
         from strands.models.openai import OpenAIModel
 
-    return OpenAIModel(
-        client_args={
-            **placeholder.client_args,
-            "base_url": context.chat_completions_url,
-            "api_key": context.api_key or _NO_KEY,
-        },
-        model_id=MODEL_ID,
-        **copy.deepcopy(placeholder.config),
-    )
+    client = PolicyClient(client_arguments(context, placeholder.client_args))
+    close_after_run(client.close)
+    config = copy.deepcopy(placeholder.config)
+    if config.get("params"):
+        config["params"] = request_arguments(config["params"])
+    return OpenAIModel(client=client, model_id=MODEL_ID, **config)
 
 
 def _joined_system_prompt(lifted: list[str], given: Any) -> Any:

@@ -32,11 +32,10 @@ from harbor_backend.trial_config import (
     verifier_for,
 )
 from harbor_backend.trials import TrialRecord
-from osmosis_ai.gateway import Gateway, find_endpoint
 from osmosis_ai.rollout.artifacts import artifact_root, provision_artifacts_dir
 from osmosis_ai.rollout.backend.base import ExecutionBackend, ResultCallback
 from osmosis_ai.rollout.backend.live import LiveRollouts, cancelled_outcome
-from osmosis_ai.rollout.context import get_rollout_context
+from osmosis_ai.rollout.backend.model_routes import ModelRoutes, mark_untrainable, report_calls
 from osmosis_ai.rollout.deadline import deadline_message
 from osmosis_ai.rollout.errors import DeadlineExceededError
 from osmosis_ai.rollout.execution import WORKFLOW_PHASE, failure
@@ -57,11 +56,16 @@ class HarborBackend(ExecutionBackend):
       its ``max_retries`` at 0: an outcome is final.
     - ``tasks_dir``: the template task, or the folder of tasks.
     - ``agent``: an ``AgentWorkflow`` class, ``"module:Class"``, or the name of a
-      native agent (``oracle``, ``nop``); ``bundle``: a prebuilt wheel instead.
+      native agent (``terminus-2``, ``mini-swe-agent``, ``opencode``, ``oracle``,
+      …); ``bundle``: a prebuilt wheel instead.
+    - ``native_agent_kwargs``, ``model_name``: for native agents; a rollout's
+      ``metadata["harbor_model"]`` wins over ``model_name``.
     - ``grader``: an SDK ``Grader`` (class or string). A task's own tests always
       win over it; ``None`` means the task's tests.
     - ``grader_sandbox``: ``"fresh"`` grades where no process of the agent ever
       ran, ``"shared"`` in the agent's sandbox, for trusted agents only.
+    - ``judge``, ``judge_api_key``: the model that graders may ask through
+      ``ctx.judge``; see ``ModelRoutes``.
     - ``workflow_config``, ``grader_config``: module-level instances or strings.
     - ``code_dir``: the project to bundle; by default the one that owns the class.
     - ``environment_config``: forces Harbor's environment of a type, or ours.
@@ -91,6 +95,8 @@ class HarborBackend(ExecutionBackend):
         grader_config: Any = None,
         code_dir: Path | str | None = None,
         bundle: Path | str | None = None,
+        judge: str | None = None,
+        judge_api_key: str | None = None,
         environment_config: EnvironmentConfig | None = None,
         trials_dir: Path | str | None = None,
         cleanup_successful_trials: bool = True,
@@ -124,7 +130,6 @@ class HarborBackend(ExecutionBackend):
         self.model_name = model_name
         self.max_queue_depth = max_queue_depth
         self._queue = orchestrator
-        self._hooks = TrialHooks(orchestrator)
         self._native_kwargs = dict(native_agent_kwargs or {})
         self._shared_grading = grader_sandbox == "shared"
         self._environment = (
@@ -134,16 +139,17 @@ class HarborBackend(ExecutionBackend):
         self._setup_timeout_sec = agent_setup_timeout_sec
         self._cleanup = cleanup_successful_trials
         self._artifact_root = artifact_root()
-        self._work_dir = Path(tempfile.mkdtemp(prefix="osmosis-harbor-"))
-        self._own_trials = trials_dir is None
-        self._trials_dir = Path(trials_dir or self._work_dir / "trials").expanduser().resolve()
         self._live = LiveRollouts()
-        self._gateway: Gateway | None = None
-        self._gateway_opening = asyncio.Lock()
+        self._routes = ModelRoutes(judge, judge_api_key)
         self._resources = AsyncExitStack()
         self.warmup = Prewarm(self, prewarm, verified_tasks)
         self.prewarm = self.warmup.run
         self.prewarm_lifespan = self.warmup.lifespan
+        # Last: nothing of a backend that is refused may stay.
+        self._hooks = TrialHooks(orchestrator)
+        self._work_dir = Path(tempfile.mkdtemp(prefix="osmosis-harbor-"))
+        self._own_trials = trials_dir is None
+        self._trials_dir = Path(trials_dir or self._work_dir / "trials").expanduser().resolve()
 
     async def execute(
         self,
@@ -202,7 +208,7 @@ class HarborBackend(ExecutionBackend):
         """Cancel every trial, wait until sandboxes and files are settled, refuse more."""
         await self._live.close()
         await self._resources.aclose()
-        self._gateway = None
+        await self._routes.aclose()
         self._program.close()
         await asyncio.to_thread(shutil.rmtree, self._work_dir, ignore_errors=True)
 
@@ -224,12 +230,20 @@ class HarborBackend(ExecutionBackend):
         try:
             staged = await self._stage(record, workspace)
             runtime = await self._program.runtime()
-            record.endpoint = await self._open_endpoint(request.id, stack)
+            record.endpoint = await self._routes.policy(request.id, stack)
+            if self._program.has_grader:
+                record.judge = await self._routes.judge(request.id, stack)
             base = choose_environment(
                 self._environment,
                 staged.config,
                 staged.path / "environment",
                 keep=self._keep_sandboxes,
+            )
+            agent = agent_for(
+                record,
+                self._native_kwargs,
+                str((request.metadata or {}).get("harbor_model") or self.model_name),
+                self._setup_timeout_sec,
             )
             channel_dir = await self._channel_dir(base, record, stack)
             environment = environment_for(base, record, staged, runtime.path, channel_dir)
@@ -240,12 +254,7 @@ class HarborBackend(ExecutionBackend):
             name,
             self._trials_dir,
             staged,
-            agent_for(
-                record,
-                self._native_kwargs,
-                str((request.metadata or {}).get("harbor_model") or self.model_name),
-                self._setup_timeout_sec,
-            ),
+            agent,
             environment,
             verifier_for(
                 record,
@@ -269,12 +278,18 @@ class HarborBackend(ExecutionBackend):
             archive_trial, trial_dir, self._artifact_root, request.id
         ):
             record.note(problem)
-        outcome = outcome_of(record, trial)
+        outcome = await asyncio.to_thread(outcome_of, record, trial)
         report = diagnostics(record, trial, environment_name(base))
+        mark_untrainable(outcome.workflow, record.endpoint)
+        report_calls(outcome.workflow, record.endpoint, "model_calls")
         outcome.workflow.extra_fields.update(report)
         if outcome.grader is not None:
+            mark_untrainable(outcome.grader, record.endpoint)
+            report_calls(outcome.grader, record.endpoint, "model_calls")
             outcome.grader.extra_fields.update(report)
-        if self._cleanup and outcome.result.status is RolloutStatus.SUCCESS:
+            report_calls(outcome.grader, record.judge, "judge_calls")
+        sampled = outcome.workflow.sample is not None
+        if self._cleanup and sampled and outcome.result.status is RolloutStatus.SUCCESS:
             await asyncio.to_thread(shutil.rmtree, trial_dir, ignore_errors=True)
         return outcome
 
@@ -297,20 +312,6 @@ class HarborBackend(ExecutionBackend):
         if dataset and request.prompt:
             record.request = request.model_copy(update={"prompt": []})
         return await asyncio.to_thread(stage)
-
-    async def _open_endpoint(self, rollout_id: str, stack: AsyncExitStack) -> Any:
-        """The rollout's model endpoint: the caller's if it is a gateway's, else our gateway's."""
-        context = get_rollout_context()
-        if context is None or not context.chat_completions_url:
-            return None
-        found = find_endpoint(context.chat_completions_url)
-        if found is not None:
-            return found
-        async with self._gateway_opening:
-            if self._gateway is None:
-                self._gateway = await self._resources.enter_async_context(Gateway())
-        opened = self._gateway.open(rollout_id, context.chat_completions_url, context.api_key)
-        return await stack.enter_async_context(opened)
 
     async def _channel_dir(
         self, base: EnvironmentConfig, record: TrialRecord, stack: AsyncExitStack

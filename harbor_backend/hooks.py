@@ -1,5 +1,6 @@
 """What the backend does when Harbor reports a trial's progress."""
 
+import asyncio
 import logging
 import time
 
@@ -54,7 +55,9 @@ async def announce_workflow(record: TrialRecord, event: TrialHookEvent) -> None:
     if record.workflow_announced or record.on_workflow_complete is None:
         return
     record.workflow_announced = True
-    result = record.workflow or native_workflow(record, event.result)
+    result = record.workflow
+    if result is None:
+        result = await asyncio.to_thread(native_workflow, record, event.result)
     try:
         await record.on_workflow_complete(result)
     except Exception as exc:

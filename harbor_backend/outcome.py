@@ -1,10 +1,15 @@
-"""From what Harbor reports of a trial to an outcome. Decisions only, no I/O."""
+"""From what Harbor reports of a trial to an outcome. Decisions only.
+
+The one file that is read, in ``native_sample``, is a native agent's trajectory.
+"""
 
 import math
 from typing import Any
 
 from harbor.models.trial.result import ExceptionInfo, TimingInfo, TrialResult
 
+from harbor_backend.agents.wiring import ENDPOINTLESS
+from harbor_backend.native_sample import native_sample
 from harbor_backend.trials import TrialRecord
 from osmosis_ai.rollout.execution import NO_GRADER, refusal, wants_grading
 from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionResult
@@ -40,11 +45,17 @@ def outcome_of(record: TrialRecord, trial: TrialResult) -> ExecutionOutcome:
 def native_workflow(record: TrialRecord, trial: TrialResult) -> ExecutionResult:
     """The workflow's result where Harbor itself ran the agent, or none ran at all."""
     error = trial.exception_info
-    if error is not None and phase_of(trial, error) != "verifier":
-        return failed_trial(trial, error)
+    failed = error is not None and phase_of(trial, error) != "verifier"
     metrics = _token_totals(trial)
-    messages = record.request.prompt or [{"role": "user", "content": trial.task_name}]
-    sample = RolloutSample(messages=messages, label=record.request.label, metrics=metrics)
+    sample: RolloutSample | None = None
+    native = record.program.native_agent
+    if native is not None and native not in ENDPOINTLESS:
+        sample = native_sample(record, trial, metrics)
+    elif not failed:
+        messages = record.request.prompt or [{"role": "user", "content": trial.task_name}]
+        sample = RolloutSample(messages=messages, label=record.request.label, metrics=metrics)
+    if error is not None and failed:
+        return failed_trial(trial, error, sample)
     return ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
 
 
@@ -107,14 +118,6 @@ def diagnostics(record: TrialRecord, trial: TrialResult, environment: str) -> di
         "timings_sec": {name: value for name, value in timings.items() if value is not None},
         "notes": list(record.notes),
     }
-    if record.endpoint is not None:
-        summary = record.endpoint.summary()
-        report["model_calls"] = {
-            "calls": summary.calls,
-            "prompt_tokens": summary.prompt_tokens,
-            "completion_tokens": summary.completion_tokens,
-            "errors": summary.errors,
-        }
     return report
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harbor_backend.agents.wiring import ENDPOINTLESS, wiring_for
 from harbor_backend.bundle import (
     BundleInfo,
     EntryPoints,
@@ -80,8 +81,9 @@ def make_program(wiring: Wiring) -> Program:
     """Check the wiring and say what is to be built; nothing is built yet.
 
     Raises:
-        ValueError: no agent, an unknown native agent, a bundle without a
-            runner, or an object that cannot be named inside a bundle.
+        ValueError: no agent, a native agent that is unknown or takes no
+            endpoint of ours, a bundle without a runner, or an object that
+            cannot be named inside a bundle.
         TypeError, ImportError: a class or config does not resolve.
     """
     native = _native_agent(wiring.agent)
@@ -89,7 +91,7 @@ def make_program(wiring: Wiring) -> Program:
         return _from_bundle(wiring, native)
     if wiring.agent is None:
         raise ValueError(
-            "agent=None: name a native Harbor agent ('oracle', 'nop'), or pass an AgentWorkflow "
+            "agent=None: name a native Harbor agent ('terminus-2'), or pass an AgentWorkflow "
             "class, its 'module:Class' string, or a prebuilt bundle="
         )
     workflow = None if native else resolve_workflow(wiring.agent)
@@ -127,6 +129,8 @@ def _native_agent(agent: object) -> str | None:
             f"agent={agent!r} is no registered native agent; known are {', '.join(known)}. A "
             "workflow is named as 'module:Class'"
         )
+    if agent not in ENDPOINTLESS:
+        wiring_for(agent)
     return agent
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TrialConfig, VerifierConfig
 from harbor.models.trial.config import TaskConfig as TaskSource
 
+from harbor_backend.agents.native import native_config
 from harbor_backend.compose import write_overlay
 from harbor_backend.environments.choose import OURS, is_ours
 from harbor_backend.phases import GRACE_SEC
@@ -56,17 +57,15 @@ def environment_for(
 def agent_for(
     record: TrialRecord, native_kwargs: dict[str, Any], model_name: str, setup_sec: float | None
 ) -> AgentConfig:
-    """The workflow as a Harbor agent, or the native agent."""
+    """The workflow as a Harbor agent, or the native agent.
+
+    Raises:
+        ValueError: a native agent needs a model, and the rollout has no chat URL.
+    """
     native = record.program.native_agent
-    deadline = record.agent_timeout_sec
     if native is not None:
-        return AgentConfig(
-            name=native,
-            model_name=None if native in {"oracle", "nop"} else model_name,
-            override_timeout_sec=deadline,
-            override_setup_timeout_sec=setup_sec,
-            kwargs=dict(native_kwargs),
-        )
+        return native_config(record, native, native_kwargs, model_name, setup_sec)
+    deadline = record.agent_timeout_sec
     return AgentConfig(
         import_path=_WORKFLOW_AGENT,
         override_timeout_sec=(_UNBOUNDED_SEC if deadline is None else deadline + _BACKSTOP_SEC),

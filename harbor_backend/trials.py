@@ -30,6 +30,7 @@ class TrialRecord:
     live: "LiveRollout"
     program: "Program"
     endpoint: "Endpoint | None" = None
+    judge: "Endpoint | None" = None
     agent_timeout_sec: float | None = None
     on_workflow_complete: "ResultCallback | None" = None
     key: str = field(default_factory=lambda: uuid.uuid4().hex)

@@ -9,6 +9,7 @@ from typing import Any
 
 from harbor.environments.base import BaseEnvironment
 from harbor.environments.factory import EnvironmentFactory
+from harbor.models.task.config import NetworkMode, NetworkPolicy
 from harbor.models.trial.config import EnvironmentConfig
 from harbor.models.verifier.result import VerifierResult
 from harbor.verifier.base import BaseVerifier
@@ -18,7 +19,7 @@ from harbor_backend.environments.docker import DockerEnvironment
 from harbor_backend.environments.engine import EngineError
 from harbor_backend.phases import GRADER, run_phase
 from harbor_backend.trials import TrialRecord, find_trial
-from osmosis_ai.rollout.container.files import ARTIFACTS_DIR, ContainerInput
+from osmosis_ai.rollout.container.files import ARTIFACTS_DIR, JUDGE_SOCKET, ContainerInput
 from osmosis_ai.rollout.execution import failure, grading_refusal
 from osmosis_ai.rollout.types.execution import ExecutionResult
 from osmosis_ai.rollout.types.status import RolloutErrorCategory
@@ -79,7 +80,12 @@ class GraderVerifier(BaseVerifier):
         artifacts = self.trial_paths.artifacts_dir / ARTIFACTS_DIR.lstrip("/")
         if not self._shared and artifacts.is_dir() and any(artifacts.iterdir()):
             await sandbox.upload_dir(artifacts, ARTIFACTS_DIR)
+        if not self._shared:
+            await _open_to_all(sandbox, ARTIFACTS_DIR)
         request = record.request
+        socket = None
+        if isinstance(sandbox, DockerEnvironment):
+            socket = await sandbox.serve_model(record.judge, JUDGE_SOCKET)
         result = await run_phase(
             sandbox,
             GRADER,
@@ -88,6 +94,7 @@ class GraderVerifier(BaseVerifier):
                 prompt=request.prompt,
                 label=request.label,
                 metadata=request.metadata,
+                gateway_socket=socket,
                 grader_timeout_sec=request.grader_timeout_sec,
                 grader=entry_points.grader,
                 grader_config=entry_points.grader_config,
@@ -108,6 +115,11 @@ class GraderVerifier(BaseVerifier):
             record.note(f"The grader's artifacts were not collected: {exc}")
             self.logger.warning("The grader's artifacts were not collected: %s", exc)
 
+    @property
+    def _agent_is_done(self) -> bool:
+        """Whether the agent's sandbox, if it is ours, has no further step to run."""
+        return isinstance(self.environment, DockerEnvironment) and not self.task.has_steps
+
     @asynccontextmanager
     async def _fresh_sandbox(self) -> AsyncIterator[BaseEnvironment]:
         """A new sandbox of the task's image; the agent's is ended while it starts."""
@@ -121,16 +133,30 @@ class GraderVerifier(BaseVerifier):
             trial_paths=self.trial_paths,
             task_env_config=task_config,
             logger=self.logger,
-            network_policy=task_config.resolve_baseline(),
+            network_policy=grader_network(task_config.resolve_baseline()),
         )
         try:
             try:
                 async with asyncio.TaskGroup() as starting:
                     starting.create_task(sandbox.start(force_build=False))
-                    if isinstance(self.environment, DockerEnvironment) and config.delete:
+                    if self._agent_is_done and config.delete:
                         starting.create_task(self.environment.stop(delete=True))
             except ExceptionGroup as group:
                 raise group.exceptions[0] from None
             yield sandbox
         finally:
             await asyncio.shield(sandbox.stop(delete=config.delete))
+
+
+def grader_network(task: NetworkPolicy) -> NetworkPolicy:
+    """What a grader's own sandbox may reach: no more than the task, and no allowlist."""
+    if task.network_mode is NetworkMode.ALLOWLIST:
+        return NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+    return task
+
+
+async def _open_to_all(sandbox: BaseEnvironment, path: str) -> None:
+    """Let a grader that is not root read and write below ``path``."""
+    if isinstance(sandbox, DockerEnvironment) and sandbox.needs_no_permission:
+        return
+    await sandbox.exec(f"mkdir -p {path} && chmod -R a+rwX {path}", user="root")

@@ -2,12 +2,20 @@
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from typing import Any
 
 from local_backend.slots import Slots
 from osmosis_ai.rollout.artifacts import artifact_root, provision_artifacts_dir
 from osmosis_ai.rollout.backend.base import ExecutionBackend, ResultCallback
 from osmosis_ai.rollout.backend.live import LiveRollout, LiveRollouts, cancelled_outcome
+from osmosis_ai.rollout.backend.model_routes import (
+    ModelRoutes,
+    as_model,
+    caller_endpoint,
+    mark_untrainable,
+    report_calls,
+)
 from osmosis_ai.rollout.execution import (
     grading_refusal,
     run_grader,
@@ -34,6 +42,8 @@ class LocalBackend(ExecutionBackend):
     instances or ``"module:attr"``. Each run gets its own copy of both configs.
     Workflows at once: ``workflow_config.concurrency``, or 4 without a config.
     Gradings at once: ``grader_config.concurrency``, independent of the former.
+    ``judge``, ``judge_api_key``: the model that graders may ask through
+    ``ctx.judge``; see ``ModelRoutes``.
     ``max_queue_depth`` bounds how many rollouts may wait for a workflow slot
     before ``has_capacity()`` says no (``None``: any number).
 
@@ -49,6 +59,8 @@ class LocalBackend(ExecutionBackend):
         workflow_config: AgentWorkflowConfig | str | None = None,
         grader: type[Grader] | str | None = None,
         grader_config: GraderConfig | str | None = None,
+        judge: str | None = None,
+        judge_api_key: str | None = None,
         max_queue_depth: int | None = None,
     ) -> None:
         self.workflow = resolve_workflow(workflow)
@@ -63,6 +75,7 @@ class LocalBackend(ExecutionBackend):
         self._artifact_root = artifact_root()
         self._workflow_slots = Slots(_limit(self.workflow_config, DEFAULT_MAX_CONCURRENT))
         self._grader_slots = Slots(_limit(self.grader_config, None))
+        self._routes = ModelRoutes(judge, judge_api_key)
         self._live = LiveRollouts()
 
     async def execute(
@@ -103,13 +116,17 @@ class LocalBackend(ExecutionBackend):
         artifacts_dir = await asyncio.to_thread(
             provision_artifacts_dir, self._artifact_root, request.id
         )
-        return await run_workflow(
+        result = await run_workflow(
             self.workflow,
             self.workflow_config,
             request,
             queued_sec=queued_sec,
             artifacts_dir=artifacts_dir,
         )
+        endpoint = caller_endpoint()
+        report_calls(result, endpoint, "model_calls")
+        mark_untrainable(result, endpoint)
+        return result
 
     async def run_grader(
         self, request: ExecutionRequest, workflow: ExecutionResult
@@ -119,13 +136,18 @@ class LocalBackend(ExecutionBackend):
         if refused is not None or self.grader is None:
             return refused or workflow
         artifacts_dir = self._artifact_root / request.id / "artifacts"
-        return await run_grader(
-            self.grader,
-            self.grader_config,
-            request,
-            workflow,
-            artifacts_dir=artifacts_dir if artifacts_dir.is_dir() else None,
-        )
+        async with AsyncExitStack() as stack:
+            judge = await self._routes.judge(request.id, stack)
+            result = await run_grader(
+                self.grader,
+                self.grader_config,
+                request,
+                workflow,
+                artifacts_dir=artifacts_dir if artifacts_dir.is_dir() else None,
+                judge=as_model(judge),
+            )
+            report_calls(result, judge, "judge_calls")
+        return result
 
     def has_capacity(self) -> bool:
         """Whether fewer than ``max_queue_depth`` rollouts wait for a slot."""
@@ -162,6 +184,7 @@ class LocalBackend(ExecutionBackend):
     async def shutdown(self) -> None:
         """Cancel what runs, wait for it, and refuse more."""
         await self._live.close()
+        await self._routes.aclose()
 
     async def _grade(
         self,

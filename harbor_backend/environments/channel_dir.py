@@ -14,6 +14,17 @@ def make_channel_dir() -> Path:
     Raises:
         PermissionError: somebody else owns its parent, or can reach into it.
     """
+    path = Path(tempfile.mkdtemp(prefix="s-", dir=private_dir()))
+    path.chmod(0o755)
+    return path
+
+
+def private_dir() -> Path:
+    """Return this user's own directory for sockets and locks.
+
+    Raises:
+        PermissionError: somebody else owns it, or can reach into it.
+    """
     parent = Path(tempfile.gettempdir(), f"osmosis-{os.getuid()}")
     if len(str(parent)) > _MAX_PARENT:
         parent = Path("/tmp", parent.name)
@@ -21,6 +32,4 @@ def make_channel_dir() -> Path:
     info = parent.lstat()
     if parent.is_symlink() or info.st_uid != os.getuid() or info.st_mode & 0o077:
         raise PermissionError(f"{parent} must be a directory of this user alone (mode 0700)")
-    path = Path(tempfile.mkdtemp(prefix="s-", dir=parent))
-    path.chmod(0o755)
-    return path
+    return parent

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from harbor.models.environment_type import EnvironmentType
-from harbor.models.task.config import NetworkMode, TaskConfig, TaskOS
+from harbor.models.task.config import NetworkMode, TaskConfig, TaskOS, VerifierConfig
 from harbor.models.trial.config import EnvironmentConfig
 
 OURS = "harbor_backend.environments.docker:DockerEnvironment"
@@ -20,9 +20,9 @@ def choose_environment(
 
     A given configuration is kept as it is, so it forces either. Otherwise our
     own environment runs every task that needs one container only; several
-    services, an allowlist, an accelerator or Windows go to Harbor's Docker
-    environment unmodified. ``keep`` makes any of them leave its containers in
-    the engine; Harbor's stops them.
+    services, an allowlist, phases with different networks, an accelerator or
+    Windows go to Harbor's Docker environment unmodified. ``keep`` makes any of
+    them leave its containers in the engine; Harbor's stops them.
     """
     if forced is not None:
         chosen = forced.model_copy(deep=True)
@@ -48,11 +48,18 @@ def environment_name(config: EnvironmentConfig) -> str:
 def needs_harbor(task: TaskConfig, environment_dir: Path) -> bool:
     """Whether a task asks for what our own environment does not do."""
     environment = task.environment
-    phases = [task.agent, task.verifier, *(task.steps or [])]
-    modes = {environment.network_mode, *(getattr(phase, "network_mode", None) for phase in phases)}
+    baseline = environment.resolve_baseline().network_mode
+    phases = [task.agent, task.verifier]
+    for step in task.steps or []:
+        phases += [step.agent, step.verifier]
+    policies = [policy for phase in phases if (policy := phase.explicit_phase_policy())]
+    modes = {baseline, *(policy.network_mode for policy in policies)}
+    own = [verifier.environment for verifier in phases if isinstance(verifier, VerifierConfig)]
+    modes_elsewhere = {each.resolve_baseline().network_mode for each in own if each is not None}
     return (
         (environment_dir / "docker-compose.yaml").exists()
-        or NetworkMode.ALLOWLIST in modes
+        or len(modes) > 1  # ours cannot change its network between phases
+        or NetworkMode.ALLOWLIST in modes | modes_elsewhere
         or bool(environment.gpus)
         or environment.tpu is not None
         or environment.os is TaskOS.WINDOWS

@@ -32,6 +32,7 @@ from harbor_backend.environments.engine_exec import EngineExec
 from harbor_backend.environments.images import Image, ensure_image, forget_image
 from harbor_backend.instance import instance_id
 from harbor_backend.trials import find_trial
+from osmosis_ai.gateway import Endpoint
 from osmosis_ai.rollout.container.files import (
     CHANNEL_DIR,
     GATEWAY_SOCKET,
@@ -40,6 +41,7 @@ from osmosis_ai.rollout.container.files import (
 )
 
 _START_TIMEOUT_SEC = 60
+_LOOK_SEC = 1.0
 _MAX_PIDS = 8192
 _CONTROL = "control.sock"
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from supervisor.main import main; main()"
@@ -83,6 +85,7 @@ class DockerEnvironment(BaseEnvironment):
         self._exec: Channel | EngineExec | None = None
         self._image_user: str | None = None
         self._shell: str | None = None
+        self._channel_dir: Path | None = None
         self._stack = AsyncExitStack()
         self.name = ""
         super().__init__(*args, **kwargs)
@@ -108,6 +111,11 @@ class DockerEnvironment(BaseEnvironment):
     def supervised(self) -> bool:
         """Whether a supervisor serves this sandbox (else the Engine API does)."""
         return isinstance(self._exec, Channel)
+
+    @property
+    def needs_no_permission(self) -> bool:
+        """Whether commands run as root unless they say otherwise."""
+        return self._image_user in {None, "root", "0"}
 
     def _validate_definition(self) -> None:
         if self._fallback_image is not None:  # a grader's sandbox needs one container only
@@ -141,10 +149,13 @@ class DockerEnvironment(BaseEnvironment):
             force_build=force_build,
         )
         self._image_user = image.user or None
-        channel_dir = make_channel_dir()
-        self._stack.callback(shutil.rmtree, channel_dir, ignore_errors=True)
-        listener = await self._listen(image, channel_dir)
-        config = self._container_config(image, channel_dir if listener else None)
+        if self._runtime_dir is not None and self._engine.is_local:
+            self._channel_dir = make_channel_dir()
+            self._stack.callback(shutil.rmtree, self._channel_dir, ignore_errors=True)
+        listener = await self._listen(image)
+        if self._trial_key is not None and self.session_id.endswith("__env"):
+            await self.serve_model(find_trial(self._trial_key).endpoint)
+        config = self._container_config(image, supervised=listener is not None)
         try:
             self._container = await self._create(self._engine, config)
         except EngineError as exc:
@@ -263,30 +274,43 @@ class DockerEnvironment(BaseEnvironment):
             self._shell = "bash" if found.code == 0 else "sh"
         return self._shell
 
-    async def _listen(self, image: Image, channel_dir: Path) -> Listener | None:
-        """Open the sockets of a supervised sandbox; ``None`` when it cannot be one."""
-        entry_point_needs_user = bool(image.entrypoint) and image.user not in {"", "root", "0"}
-        local = self._engine is not None and self._engine.is_local
-        if not (self._supervise and self._runtime_dir and local) or entry_point_needs_user:
+    async def serve_model(
+        self, endpoint: Endpoint | None, socket_path: str = GATEWAY_SOCKET
+    ) -> str | None:
+        """Make an endpoint reachable in the sandbox until it stops.
+
+        Returns the path of its socket there; ``None`` without an endpoint, or on
+        an engine that cannot mount it.
+        """
+        if endpoint is None or self._channel_dir is None:
             return None
-        listener = Listener(channel_dir / _CONTROL)
+        socket = self._channel_dir / Path(socket_path).name
+        await self._stack.enter_async_context(endpoint.listen_unix(socket))
+        return socket_path
+
+    async def _listen(self, image: Image) -> Listener | None:
+        """Open the socket of a supervised sandbox; ``None`` when it cannot be one."""
+        entry_point_needs_user = bool(image.entrypoint) and image.user not in {"", "root", "0"}
+        if not self._supervise or self._channel_dir is None or entry_point_needs_user:
+            return None
+        listener = Listener(self._channel_dir / _CONTROL)
         await listener.open()
         self._stack.push_async_callback(listener.close)
-        if self._trial_key is not None and self.session_id.endswith("__env"):
-            endpoint = find_trial(self._trial_key).endpoint
-            if endpoint is not None:
-                socket = channel_dir / Path(GATEWAY_SOCKET).name
-                await self._stack.enter_async_context(endpoint.listen_unix(socket))
         return listener
 
     async def _channel(self, engine: Engine, listener: Listener) -> Channel:
+        connecting = asyncio.ensure_future(listener.channel(_START_TIMEOUT_SEC))
         try:
-            channel = await listener.channel(_START_TIMEOUT_SEC)
+            # A container that ends at once connects never: look, but not on the fast path.
+            while not (await asyncio.wait({connecting}, timeout=_LOOK_SEC))[0]:
+                if not (await engine.inspect(self._container or ""))["State"]["Running"]:
+                    raise SandboxLostError("its container ended")
+            return await connecting
         except (TimeoutError, SandboxLostError) as exc:
             raise SandboxLostError(await self._why_not_started(engine)) from exc
         finally:
+            connecting.cancel()
             await listener.close()
-        return channel
 
     async def _why_not_started(self, engine: Engine) -> str:
         if self._container is None:
@@ -310,19 +334,19 @@ class DockerEnvironment(BaseEnvironment):
                 await engine.remove(done)
             raise
 
-    def _container_config(self, image: Image, channel_dir: Path | None) -> dict[str, Any]:
+    def _container_config(self, image: Image, *, supervised: bool) -> dict[str, Any]:
         cpus = self._resource_limit_value("cpu", auto_mode=ResourceMode.LIMIT)
         memory_mb = self._resource_limit_value("memory", auto_mode=ResourceMode.LIMIT)
         mounts = [_mount(mount) for mount in self._host_mounts]
-        if channel_dir is not None:
+        if self._channel_dir is not None:
             mounts += [
-                _bind(channel_dir, CHANNEL_DIR, read_only=True),
+                _bind(self._channel_dir, CHANNEL_DIR, read_only=True),
                 _bind(self._runtime_dir, RUNTIME_DIR, read_only=True),
             ]
         return {
             "Image": image.reference,
-            "Cmd": self._command() if channel_dir else ["sh", "-c", "sleep infinity"],
-            "User": "0:0" if channel_dir else "",
+            "Cmd": self._command() if supervised else ["sh", "-c", "sleep infinity"],
+            "User": "0:0" if supervised else "",
             "Healthcheck": {"Test": ["NONE"]},
             "Labels": {
                 labels.SANDBOX: "docker",

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import weakref
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 import httpx
@@ -74,7 +74,7 @@ class Engine:
 
     async def stream(
         self, method: str, path: str, *, json: Any = None, params: Mapping[str, Any] | None = None
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """Yield the raw chunks of an answer that may last as long as its command."""
         timeout = httpx.Timeout(None, connect=5)
         try:

@@ -5,24 +5,20 @@ same contract, at several times the cost per call.
 """
 
 import asyncio
-import os
 import struct
-import tarfile
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
 
 from harbor_backend.environments.channel import Command, RunResult, SandboxLostError
 from harbor_backend.environments.engine import Engine, EngineError
-from harbor_backend.environments.safe_tree import TreeWriter, local_entries
+from harbor_backend.environments.tar import BLOCK, chunks_of, pack, unpack
 from osmosis_ai.rollout.container.supervisor.frames import TIMED_OUT
 
 _HEADER = struct.Struct(">BxxxL")
 _STDOUT, _STDERR = 1, 2
-_BLOCK = 512
-_CHUNK = 256 * 1024
 _POLL_SEC = 0.05
 _ENDING_POLLS = 20
 _NOT_STARTED = (126, 127)
@@ -117,13 +113,13 @@ class EngineExec:
         target = PurePosixPath(path)
         base, top = (path, "") if source.is_dir() else (str(target.parent), target.name)
         with tempfile.TemporaryFile() as archive:
-            await asyncio.to_thread(_pack, source, top, archive)
+            await asyncio.to_thread(pack, source, top, archive)
             await self._as_root(["mkdir", "-p", "--", base])
             await self._engine.call(
                 "PUT",
                 f"/containers/{self._container}/archive",
                 params={"path": base},
-                content=_chunks(archive),
+                content=chunks_of(archive),
             )
 
     async def get(self, path: str, target: Path, *, max_bytes: int, max_entries: int) -> int:
@@ -135,21 +131,22 @@ class EngineExec:
         """
         source = (await self._as_root(["readlink", "-f", "--", path], check=False)).rstrip("\n")
         with tempfile.TemporaryFile() as archive:
+            # Closed at once: the engine locks the container for as long as it sends.
+            stream = self._engine.stream(
+                "GET", f"/containers/{self._container}/archive", params={"path": source or path}
+            )
             try:
-                async for chunk in self._engine.stream(
-                    "GET",
-                    f"/containers/{self._container}/archive",
-                    params={"path": source or path},
-                ):
-                    archive.write(chunk)
-                    if archive.tell() > max_bytes + max_entries * 3 * _BLOCK:
-                        raise ValueError(f"{path} holds more than {max_bytes} bytes")
+                async with aclosing(stream) as chunks:
+                    async for chunk in chunks:
+                        archive.write(chunk)
+                        if archive.tell() > max_bytes + max_entries * 3 * BLOCK:
+                            raise ValueError(f"{path} holds more than {max_bytes} bytes")
             except EngineError as exc:
                 if exc.status == 404:
                     raise FileNotFoundError(f"{path} does not exist in the sandbox") from exc
                 raise
             archive.seek(0)
-            return await asyncio.to_thread(_unpack, archive, target, max_bytes, max_entries)
+            return await asyncio.to_thread(unpack, archive, target, max_bytes, max_entries)
 
     async def close(self) -> None:
         """Nothing is held between calls."""
@@ -220,18 +217,19 @@ class _Output:
         self._streams = {_STDOUT: bytearray(), _STDERR: bytearray()}
         self._dropped = 0
 
-    async def collect(self, chunks: AsyncIterator[bytes]) -> None:
+    async def collect(self, stream: AsyncGenerator[bytes]) -> None:
         """Take the engine's frames."""
         pending = bytearray()
-        async for chunk in chunks:
-            pending += chunk
-            while len(pending) >= _HEADER.size:
-                kind, length = _HEADER.unpack_from(pending)
-                if len(pending) < _HEADER.size + length:
-                    break
-                payload = bytes(pending[_HEADER.size : _HEADER.size + length])
-                del pending[: _HEADER.size + length]
-                await self._take(kind, payload)
+        async with aclosing(stream) as chunks:
+            async for chunk in chunks:
+                pending += chunk
+                while len(pending) >= _HEADER.size:
+                    kind, length = _HEADER.unpack_from(pending)
+                    if len(pending) < _HEADER.size + length:
+                        break
+                    payload = bytes(pending[_HEADER.size : _HEADER.size + length])
+                    del pending[: _HEADER.size + length]
+                    await self._take(kind, payload)
 
     def result(self, code: int, *, timed_out: bool = False) -> RunResult:
         """The command's result."""
@@ -262,63 +260,3 @@ def _checked(done: RunResult) -> RunResult:
         raise ValueError(f"The sandbox refused: {text}")
     missing = "executable file not found" in text or "no such file" in text
     return RunResult(_NOT_FOUND if missing else done.code, b"", done.stdout)
-
-
-async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
-    file.seek(0)
-    while chunk := file.read(_CHUNK):
-        yield chunk
-
-
-def _pack(source: Path, top: str, archive: IO[bytes]) -> None:
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for entry in local_entries(source):
-            name = entry.header["name"] or top
-            if not name:
-                continue
-            member = tarfile.TarInfo(name)
-            member.mode = entry.header["mode"]
-            if entry.header["kind"] == "dir":
-                member.type = tarfile.DIRTYPE
-            elif entry.header["kind"] == "link":
-                member.type, member.linkname = tarfile.SYMTYPE, entry.header["target"]
-            elif entry.source is not None:
-                member.size = entry.source.stat().st_size
-                with entry.source.open("rb") as file:
-                    tar.addfile(member, file)
-                continue
-            tar.addfile(member)
-
-
-def _unpack(archive: IO[bytes], target: Path, max_bytes: int, max_entries: int) -> int:
-    """Write an archive's members through ``TreeWriter``; returns how many were left out."""
-    writer, skipped, size = TreeWriter(target), 0, 0
-    try:
-        with tarfile.open(fileobj=archive) as tar:
-            for count, member in enumerate(tar):
-                if count >= max_entries:
-                    raise ValueError(f"more than {max_entries} entries")
-                if (size := size + member.size) > max_bytes:
-                    raise ValueError(f"more than {max_bytes} bytes")
-                skipped += not _write(writer, tar, member)
-    finally:
-        writer.close()
-    return skipped + writer.refused_links
-
-
-def _write(writer: TreeWriter, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bool:
-    """Write one member, unless it is a special file; returns whether it was written."""
-    # The archive's own top is the requested path itself.
-    name = os.path.normpath(member.name).partition("/")[2]
-    header: dict[str, Any] = {"name": name, "mode": member.mode}
-    if member.isdir():
-        writer.entry({**header, "kind": "dir"})
-    elif member.issym():
-        writer.entry({**header, "kind": "link", "target": member.linkname})
-    elif (member.isreg() or member.islnk()) and (file := tar.extractfile(member)) is not None:
-        writer.entry({**header, "kind": "file"})
-        while data := file.read(_CHUNK):
-            writer.data(data)
-    else:
-        return False
-    return True

@@ -6,7 +6,6 @@ import fcntl
 import os
 import re
 import subprocess
-import tempfile
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from harbor.environments.base import SandboxBuildFailedError
 from harbor.environments.definition import environment_content_hash
 
 from harbor_backend import labels
+from harbor_backend.environments.channel_dir import private_dir
 from harbor_backend.environments.engine import Engine, EngineError
 
 _LAST_LINES = 25
@@ -80,10 +80,10 @@ def forget_image(engine: Engine, image: Image) -> None:
 
 @asynccontextmanager
 async def _build_lock(engine: Engine, reference: str) -> AsyncIterator[None]:
-    """One builder per image, in this process and in others on this machine."""
+    """One builder per image, in this process and in others of this user."""
     async with _locks.setdefault(engine, {}).setdefault(reference, asyncio.Lock()):
         name = re.sub(r"[^a-zA-Z0-9.-]", "_", reference)
-        path = Path(tempfile.gettempdir(), f"osmosis-build-{name}.lock")
+        path = private_dir() / f"build-{name}.lock"
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)

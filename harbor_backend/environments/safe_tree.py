@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_MAX_NAME = 4096
+from osmosis_ai.rollout.container.supervisor.transfer import MAX_DEPTH
+
+_MAX_NAME = MAX_DEPTH * 256
 _CHUNK = 256 * 1024
 _DIR_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -89,6 +91,8 @@ class TreeWriter:
         parts = name.split("/") if name else []
         if any(part in {"", ".", ".."} for part in parts):
             raise UnsafeEntryError(f"a sandbox sent an entry that leaves its directory: {name!r}")
+        if len(parts) > MAX_DEPTH:  # more would exhaust the recursion of whoever walks it later
+            raise UnsafeEntryError(f"a sandbox sent an entry {len(parts)} directories deep")
         if kind == "dir":
             os.close(self._folder(parts))
             return

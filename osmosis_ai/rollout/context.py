@@ -4,7 +4,7 @@ import asyncio
 import os
 from abc import ABC, abstractmethod
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -32,15 +32,29 @@ class AgentWorkflowContext[TConfig: AgentWorkflowConfig]:
     artifacts_dir: Path | None = None
 
 
+@dataclass(frozen=True)
+class ModelEndpoint:
+    """An OpenAI-compatible endpoint: its base URL (``…/v1``) and the key to send."""
+
+    url: str
+    api_key: str | None = field(default=None, repr=False)
+
+
 @dataclass
 class GraderContext:
-    """The input of one grading, and the way to set the reward."""
+    """The input of one grading, and the way to set the reward.
+
+    ``judge`` is the model that grades may ask, where the backend has one; its
+    calls are recorded apart from the policy's. The rollout context during
+    grading routes to it too, so the agent integrations work as judges.
+    """
 
     label: str | None = None
     sample: RolloutSample | None = None
     project_path: str | None = None
     metadata: dict[str, Any] | None = None
     artifacts_dir: Path | None = None
+    judge: ModelEndpoint | None = None
 
     def set_reward(self, reward: float) -> None:
         """Set the sample's reward.

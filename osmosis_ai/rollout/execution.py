@@ -10,13 +10,16 @@ import copy
 import logging
 from pathlib import Path
 
+from osmosis_ai.rollout.closing import closing_after_run
 from osmosis_ai.rollout.context import (
     AgentWorkflowContext,
     GraderContext,
+    ModelEndpoint,
     RolloutContext,
     get_rollout_context,
 )
 from osmosis_ai.rollout.deadline import run_within
+from osmosis_ai.rollout.direct_calls import direct_call_warning, watching_direct_calls
 from osmosis_ai.rollout.errors import categorize_exception, describe_exception
 from osmosis_ai.rollout.grader import Grader
 from osmosis_ai.rollout.portable import portable_sample
@@ -30,6 +33,7 @@ from osmosis_ai.rollout.workflow import AgentWorkflow
 logger = logging.getLogger(__name__)
 
 WORKFLOW_PHASE = "Workflow"
+WARNINGS = "warnings"
 GRADER_PHASE = "Grader"
 
 NO_SAMPLE = (
@@ -64,7 +68,7 @@ async def run_workflow(
 
     async def produce() -> RolloutSample | None:
         run_config = _copy_config(config, "workflow_config")
-        with context:
+        async with closing_after_run():
             returned = await workflow(run_config).run(
                 AgentWorkflowContext(
                     prompt=copy.deepcopy(request.prompt),
@@ -82,19 +86,27 @@ async def run_workflow(
                 sample = RolloutSample(messages=output.messages, metrics=dict(output.metrics))
         return None if sample is None else portable_sample(sample, phase=WORKFLOW_PHASE)
 
-    try:
-        sample = await run_within(
-            produce,
-            phase=WORKFLOW_PHASE,
-            timeout_sec=request.agent_timeout_sec,
-            queued_sec=queued_sec,
-        )
-    except Exception as exc:
-        logger.info("Rollout %s: workflow failed", request.id, exc_info=exc)
-        return failure(exc)
-    if sample is None:
-        return refusal(NO_SAMPLE)
-    return with_label(ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample), request.label)
+    with context, watching_direct_calls(context) as watch:
+        try:
+            sample = await run_within(
+                produce,
+                phase=WORKFLOW_PHASE,
+                timeout_sec=request.agent_timeout_sec,
+                queued_sec=queued_sec,
+            )
+        except Exception as exc:
+            logger.info("Rollout %s: workflow failed", request.id, exc_info=exc)
+            result = failure(exc)
+        else:
+            result = (
+                refusal(NO_SAMPLE)
+                if sample is None
+                else ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
+            )
+    if warning := direct_call_warning(context, watch):
+        logger.warning("Rollout %s: %s", request.id, warning)
+        result.extra_fields[WARNINGS] = [warning]
+    return with_label(result, request.label)
 
 
 def grading_refusal(
@@ -121,8 +133,12 @@ async def run_grader(
     *,
     artifacts_dir: Path | None = None,
     project_path: str | None = None,
+    judge: ModelEndpoint | None = None,
 ) -> ExecutionResult:
     """Grade a copy of the workflow's sample within the grader's own deadline.
+
+    The rollout context during grading is one of its own: it routes to the
+    ``judge``, or nowhere, and a sample source registered in it is not asked.
 
     The workflow's result stays as it was. Failures of user code become results
     that keep the sample as the grader left it.
@@ -133,13 +149,16 @@ async def run_grader(
         project_path=project_path,
         metadata=copy.deepcopy(request.metadata),
         artifacts_dir=artifacts_dir,
+        judge=judge,
     )
 
     async def grade() -> None:
-        await grader(_copy_config(config, "grader_config")).grade(context)
+        async with closing_after_run():
+            await grader(_copy_config(config, "grader_config")).grade(context)
 
     try:
-        await run_within(grade, phase=GRADER_PHASE, timeout_sec=request.grader_timeout_sec)
+        with _judge_context(request, judge):
+            await run_within(grade, phase=GRADER_PHASE, timeout_sec=request.grader_timeout_sec)
         if context.sample is None:
             return refusal(
                 "No sample to grade: the rollout collected none, or the grader removed it from "
@@ -156,6 +175,14 @@ async def run_grader(
             sample=sample,
         )
     return ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
+
+
+def _judge_context(request: ExecutionRequest, judge: ModelEndpoint | None) -> RolloutContext:
+    context = RolloutContext(rollout_id=request.id)
+    # Set, not passed: empty arguments would fall back to the environment's policy.
+    context.chat_completions_url = "" if judge is None else judge.url
+    context.api_key = None if judge is None else judge.api_key
+    return context
 
 
 def failure(

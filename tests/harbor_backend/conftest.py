@@ -37,10 +37,28 @@ def sdk_runtime() -> Iterator[Runtime]:
         yield built
 
 
+@pytest.fixture(autouse=True, scope="session")
+def private_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A temporary directory for this run alone, so that what stays in it is ours.
+
+    Its path is short, as a unix socket's has to be.
+    """
+    tmp_path_factory.getbasetemp()  # made in the ordinary place, before it is moved
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="oh-") as path:
+        patch.setattr(tempfile, "tempdir", path)
+        yield Path(path)
+
+
 def channel_dirs() -> set[str]:
-    """Directories of sockets that sandboxes of this user have at the moment."""
+    """Directories of sockets that sandboxes of this process have at the moment."""
     parent = Path(tempfile.gettempdir(), f"osmosis-{os.getuid()}")
-    return set(os.listdir(parent)) if parent.is_dir() else set()
+    return {path.name for path in parent.glob("s-*")}
+
+
+def work_dirs() -> list[str]:
+    """Directories of trials and phases that this process has at the moment."""
+    prefixes = ("osmosis-harbor-", "osmosis-phase-")
+    return [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(prefixes)]
 
 
 def own_containers(engine: Any) -> list[str]:
@@ -50,11 +68,13 @@ def own_containers(engine: Any) -> list[str]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails a module whose tests leave a container of this process."""
+def nothing_left_behind(request: pytest.FixtureRequest, private_temp: Path) -> Iterator[None]:
+    """Fails a module whose tests leave a container, a socket or a trial of this process."""
     engine = request.getfixturevalue("engine") if _uses_docker(request) else None
     yield
     assert engine is None or own_containers(engine) == []
+    assert channel_dirs() == set()
+    assert work_dirs() == []
 
 
 def _uses_docker(request: pytest.FixtureRequest) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.cli.assets import tasks_dir, template_dir
+from osmosis_ai.gateway.metrics import call_metrics
 from osmosis_ai.rollout import (
     ExecutionBackend,
     ExecutionOutcome,
@@ -155,6 +156,7 @@ async def _run_one(
         request_label=request.label,
         request_metadata=request.metadata,
         artifact_root=artifact_root(),
+        llm_calls=None if endpoint is None else call_metrics(endpoint.calls),
         diagnostics=outcome.result.extra_fields or None,
     )
     on_done(job)

@@ -45,9 +45,7 @@ def table(jobs: list[Job]) -> Table:
             *("-" if value is None else f"{value:.2f}" for value in medians),
             f"{len(job.requests) / job.elapsed * 60:.0f}",
         )
-    shown.caption = (
-        "n: rollouts; reward: mean; start, agent, grade, total: median seconds"
-    )
+    shown.caption = "n: rollouts; reward: mean; start, agent, grade, total: median seconds"
     return shown
 
 

@@ -41,7 +41,8 @@ class EnvironmentName(StrEnum):
 def run_command(
     tasks: Annotated[Path, typer.Argument(help="A folder of Harbor tasks, or one task.")],
     agent: Annotated[
-        str, typer.Option(help="A native agent (oracle, nop), or a workflow as module:Class.")
+        str,
+        typer.Option(help="A native agent (oracle, terminus-2, …), or a workflow as module:Class."),
     ],
     grader: Annotated[
         str | None,
@@ -50,7 +51,7 @@ def run_command(
     model: Annotated[
         str | None,
         typer.Option(
-            help="What a workflow's model calls go to: the base URL of an OpenAI-compatible "
+            help="What the agent's model calls go to: the base URL of an OpenAI-compatible "
             "server (its key is read from OSMOSIS_API_KEY), or embedded/<policy>."
         ),
     ] = None,

@@ -142,8 +142,10 @@ def _only(tasks_dir: Path, found: Sequence[str], only: Sequence[str]) -> tuple[s
 def _checked_model(model: str | None, agent: str) -> str | None:
     if model is None:
         return None
-    if ":" not in agent:
-        raise CliError(f"--model is for workflows (--agent module:Class), and {agent!r} is native")
+    if agent in {"oracle", "nop"}:
+        raise CliError(
+            f"--model is for workflows and agents with a model, and {agent!r} is native without"
+        )
     if model.startswith(_EMBEDDED):
         from osmosis_ai.gateway.embedded import make_policy
 

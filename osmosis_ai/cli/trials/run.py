@@ -11,6 +11,7 @@ from harbor.models.trial.config import EnvironmentConfig
 from harbor.trial.queue import TrialQueue
 
 from harbor_backend import HarborBackend
+from harbor_backend.agents.wiring import ENDPOINTLESS
 from harbor_backend.environments.choose import OURS
 from harbor_backend.environments.engine import EngineError, shared_engine
 from osmosis_ai.cli.errors import FAILED, CliError
@@ -134,7 +135,7 @@ async def _run_trials(plan: Plan, backend: HarborBackend) -> list[TrialReport]:
 async def _run_trial(plan: Plan, backend: HarborBackend, trial: Trial) -> TrialReport:
     request = ExecutionRequest(id=trial.rollout_id, metadata={"harbor_task_id": trial.task})
     began = time.monotonic()
-    if ":" in plan.agent:
+    if plan.agent not in ENDPOINTLESS:
         with RolloutContext(plan.model or "", rollout_id=trial.rollout_id):
             outcome = await backend.execute(request)
     else:
@@ -150,7 +151,7 @@ async def _run_trial(plan: Plan, backend: HarborBackend, trial: Trial) -> TrialR
 
 
 async def _save_trajectory(plan: Plan, trial: Trial, outcome: ExecutionOutcome) -> str | None:
-    if ":" not in plan.agent:  # Harbor's own agents leave their trajectory in the logs
+    if plan.agent in ENDPOINTLESS:  # what these leave is in the logs
         return None
     saved = await save_trajectory(
         rollout_id=trial.rollout_id,

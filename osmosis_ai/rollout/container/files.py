@@ -22,6 +22,9 @@ RUNTIME_DIR = "/opt/osmosis"
 RUNTIME_PYTHON = f"{RUNTIME_DIR}/python/bin/python3"
 CHANNEL_DIR = "/run/osmosis"
 GATEWAY_SOCKET = f"{CHANNEL_DIR}/gateway.sock"
+JUDGE_SOCKET = f"{CHANNEL_DIR}/judge.sock"
+GATEWAY_PORT = 18417
+"""Where the relay listens in a sandbox, below the ports that a kernel gives away by itself."""
 
 MAX_RESULT_BYTES = 256 * 1024 * 1024
 
@@ -79,6 +82,7 @@ class ContainerResult(BaseModel):
     sample: RolloutSample | None = None
     err_message: str | None = None
     err_category: RolloutErrorCategory | None = None
+    warnings: list[str] = []
 
     @classmethod
     def of(cls, result: ExecutionResult) -> "ContainerResult":
@@ -88,6 +92,7 @@ class ContainerResult(BaseModel):
             sample=result.sample,
             err_message=result.err_message,
             err_category=result.err_category,
+            warnings=result.extra_fields.get("warnings", []),
         )
 
     def result(self) -> ExecutionResult:
@@ -99,6 +104,7 @@ class ContainerResult(BaseModel):
             sample=self.sample,
             err_message=self.err_message,
             err_category=self.err_category,
+            extra_fields={"warnings": self.warnings} if self.warnings else {},
         )
 
 

@@ -2,9 +2,15 @@
 
 Agent code then sees an ordinary ``http://127.0.0.1:<port>/v1``. Bytes pass as
 they are; the socket on the other side is what scopes a call to its rollout.
+
+``python -m osmosis_ai.rollout.container.relay --socket PATH --port PORT`` leaves
+one in the background, for agents that this package does not run itself.
 """
 
+import argparse
 import contextlib
+import os
+import signal
 import socket
 import sys
 import threading
@@ -72,3 +78,28 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
             target.sendall(chunk)
     with contextlib.suppress(OSError):
         target.shutdown(socket.SHUT_WR)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Listen, print ``ready <pid>``, and go on in the background until killed."""
+    parser = argparse.ArgumentParser(prog="osmosis-relay", description=main.__doc__)
+    parser.add_argument("--socket", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    args = parser.parse_args(argv)
+    relay = Relay(args.socket, args.port)
+    # Only now: whoever reads the answer can connect at once.
+    if pid := os.fork():
+        print(f"ready {pid}", flush=True)
+        return
+    os.setsid()
+    # Whoever waits for the end of the starter's output must not wait for this process.
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    with relay:
+        while True:
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()

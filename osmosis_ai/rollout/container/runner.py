@@ -23,7 +23,7 @@ from osmosis_ai.rollout.container.files import (
     encode,
 )
 from osmosis_ai.rollout.container.relay import Relay
-from osmosis_ai.rollout.context import RolloutContext
+from osmosis_ai.rollout.context import ModelEndpoint, RolloutContext
 from osmosis_ai.rollout.execution import failure, run_grader, run_workflow
 from osmosis_ai.rollout.types.config import AgentWorkflowConfig, GraderConfig
 from osmosis_ai.rollout.types.execution import ExecutionResult
@@ -68,7 +68,7 @@ async def agent_main(task: ContainerInput) -> ExecutionResult:
         config = resolve_config(task.workflow_config, AgentWorkflowConfig, "workflow_config")
     except Exception as exc:
         return failure(exc)
-    with _model_route(task) as context, context:
+    with _model_route(task) as model, _policy_context(task, model):
         return await run_workflow(
             workflow,
             config,
@@ -88,19 +88,28 @@ async def grader_main(task: ContainerInput) -> ExecutionResult:
     if grader is None:
         raise ValueError("the grader's phase needs a grader")
     workflow = ExecutionResult(status=RolloutStatus.SUCCESS, sample=task.sample)
-    return await run_grader(
-        grader, config, task.request(), workflow, artifacts_dir=_artifacts_dir()
-    )
+    with _model_route(task) as judge:
+        return await run_grader(
+            grader, config, task.request(), workflow, artifacts_dir=_artifacts_dir(), judge=judge
+        )
 
 
 @contextlib.contextmanager
-def _model_route(task: ContainerInput) -> Iterator[RolloutContext]:
-    """Yield the rollout's context: through the relay where there is a gateway socket."""
-    if task.gateway_socket is None:
-        yield RolloutContext(task.chat_completions_url, task.api_key, task.rollout_id)
-        return
-    with Relay(task.gateway_socket) as relay:
-        yield RolloutContext(relay.url, PLACEHOLDER_KEY, task.rollout_id)
+def _model_route(task: ContainerInput) -> Iterator[ModelEndpoint | None]:
+    """Yield the phase's model: through the relay where there is a gateway socket."""
+    if task.gateway_socket is not None:
+        with Relay(task.gateway_socket) as relay:
+            yield ModelEndpoint(relay.url, PLACEHOLDER_KEY)
+    elif task.chat_completions_url:
+        yield ModelEndpoint(task.chat_completions_url, task.api_key)
+    else:
+        yield None
+
+
+def _policy_context(task: ContainerInput, model: ModelEndpoint | None) -> RolloutContext:
+    if model is None:
+        return RolloutContext(rollout_id=task.rollout_id)
+    return RolloutContext(model.url, model.api_key, task.rollout_id)
 
 
 def _artifacts_dir() -> Path | None:

@@ -1,14 +1,12 @@
 """Running one admitted rollout: model endpoint, backend, files on disk."""
 
 import logging
-from collections.abc import Sequence
 
 from osmosis_ai.gateway.gateway import Gateway
-from osmosis_ai.gateway.records import CallRecord
+from osmosis_ai.gateway.metrics import call_metrics
 from osmosis_ai.rollout.backend.base import ExecutionBackend
 from osmosis_ai.rollout.context import RolloutContext
 from osmosis_ai.rollout.execution import failure
-from osmosis_ai.rollout.trajectory.report import LlmCallMetrics
 from osmosis_ai.rollout.trajectory.save import save_trajectory
 from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionRequest, ExecutionResult
 from osmosis_ai.rollout.types.protocol import RolloutInitRequest
@@ -53,20 +51,6 @@ async def check_route(request: RolloutInitRequest, gateway: Gateway) -> None:
     )
     async with opened:
         pass
-
-
-def call_metrics(calls: Sequence[CallRecord]) -> list[LlmCallMetrics]:
-    """What a trajectory keeps of the calls that were answered; a failed one made no step."""
-    return [
-        LlmCallMetrics(
-            prompt_tokens=call.usage and call.usage.prompt_tokens,
-            completion_tokens=call.usage and call.usage.completion_tokens,
-            cached_tokens=call.usage and call.usage.cached_tokens,
-            model_name=call.model,
-        )
-        for call in calls
-        if call.error is None
-    ]
 
 
 async def _execute(request: RolloutInitRequest, backend: ExecutionBackend) -> ExecutionOutcome:

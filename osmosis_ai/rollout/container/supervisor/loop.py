@@ -216,7 +216,10 @@ class Supervisor:
                 job.timed_out = True
                 end_tree(job.guard)
             elif job.drain_until is not None and now >= job.drain_until:
-                self._finish(job, force=True)
+                for fd in list(job.pipes):  # while a frame was being sent, nothing was read
+                    self._transfer(fd)
+                if job.channel in self._jobs:
+                    self._finish(job, force=True)
 
     def _finish(self, job: Job, force: bool = False) -> None:
         if job.code is None or (job.pipes and not force):

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 type Send = Callable[[int, bytes], None]
 
+MAX_DEPTH = 128
+# An agent may put anything where a file is to go, also while we look: opening must never wait.
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+
 
 class Upload:
     """Writes the entries that the host sends at or below one path, as root."""
@@ -32,13 +36,14 @@ class Upload:
                 os.chmod(path, entry["mode"])
             return
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        if os.path.islink(path) or (entry["kind"] == "link" and os.path.lexists(path)):
+        if os.path.lexists(path) and (entry["kind"] == "link" or not _is_plain(path)):
             os.unlink(path)
         if entry["kind"] == "link":
             os.symlink(entry["target"], path)
             return
-        self.file = open(path, "wb", buffering=0)  # noqa: SIM115 (closed by the next entry)
-        os.fchmod(self.file.fileno(), entry["mode"])
+        fd = os.open(path, _WRITE, 0o600)
+        self.file = open(fd, "wb", buffering=0)  # noqa: SIM115 (closed by the next entry)
+        os.fchmod(fd, entry["mode"])
 
     def data(self, payload: bytes) -> None:
         """Append to the file that was begun last."""
@@ -62,13 +67,33 @@ class Download:
         self.max_entries = self.entries_left = max_entries
         self.skipped = 0
 
-    def tree(self, path: str, name: str = "") -> None:
-        """Send ``path`` as ``name``; links go as links, special files are skipped.
+    def tree(self, path: str) -> None:
+        """Send ``path``; links go as links, special files and what is very deep are skipped.
 
         Raises:
             OSError: the path does not exist or cannot be read.
             ValueError: the budget is exceeded.
         """
+        pending = [(path, "", 0)]
+        while pending:
+            current, name, depth = pending.pop()
+            try:
+                children = self._one(current, name)
+            except OSError:
+                if not name:
+                    raise
+                self.skipped += 1  # it vanished since it was listed, or is not readable
+                continue
+            if depth == MAX_DEPTH:
+                self.skipped += len(children)
+                continue
+            pending += [
+                (f"{current}/{child}", f"{name}/{child}" if name else child, depth + 1)
+                for child in reversed(children)
+            ]
+
+    def _one(self, path: str, name: str) -> list[str]:
+        """Send one entry; returns the names in it if it is a directory."""
         info = os.lstat(path) if name else os.stat(path)
         self.entries_left -= 1
         if self.entries_left < 0:
@@ -76,21 +101,21 @@ class Download:
         entry: dict[str, Any] = {"name": name, "mode": stat.S_IMODE(info.st_mode) & 0o777}
         if stat.S_ISDIR(info.st_mode):
             self._begin(entry, "dir")
-            for child in sorted(os.listdir(path)):
-                self.tree(f"{path}/{child}", f"{name}/{child}" if name else child)
-        elif stat.S_ISLNK(info.st_mode):
+            return sorted(os.listdir(path))
+        if stat.S_ISLNK(info.st_mode):
             self._begin({**entry, "target": os.readlink(path)}, "link")
         elif stat.S_ISREG(info.st_mode):
-            self._file(path, entry)
+            self._file(path, entry, follow=not name)
         else:
             self.skipped += 1
+        return []
 
     def _begin(self, entry: dict[str, Any], kind: str) -> None:
         self.send(ENTRY, json.dumps({**entry, "kind": kind}).encode())
 
-    def _file(self, path: str, entry: dict[str, Any]) -> None:
+    def _file(self, path: str, entry: dict[str, Any], *, follow: bool) -> None:
         # A path may have been swapped since lstat: neither a link nor a pipe is to be opened.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
         with open(fd, "rb", buffering=0) as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 self.skipped += 1
@@ -101,3 +126,8 @@ class Download:
                 if self.bytes_left < 0:
                     raise ValueError(f"more than {self.max_bytes} bytes")
                 self.send(DATA, chunk)
+
+
+def _is_plain(path: str) -> bool:
+    mode = os.lstat(path).st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)

@@ -27,11 +27,12 @@ def find_user(spec: str | int | None) -> User | None:
     uid, gid, home, login = _account(name or "0")
     if group:  # then, as under an engine, it is the only one
         gid, login = _group(group), ""
-    groups = [gid]
-    for fields in _records("/etc/group", 4):
-        if login and login in fields[3].split(","):
-            groups.append(int(fields[2]))
-    return User(uid, gid, groups, home)
+    member_of = [
+        int(fields[2])
+        for fields in _records("/etc/group", 4)
+        if login and login in fields[3].split(",")
+    ]
+    return User(uid, gid, [gid, *member_of], home)
 
 
 def _account(name: str) -> tuple[int, int, str, str]:

@@ -1,0 +1,3 @@
+#!/bin/sh
+if [ -e /app/first ]; then reward=1; else reward=0; fi
+echo "$reward" > /logs/verifier/reward.txt

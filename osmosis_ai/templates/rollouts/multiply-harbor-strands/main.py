@@ -6,6 +6,7 @@ import uvicorn
 from grader import MultiplyGrader
 from harbor.trial.queue import TrialQueue
 from multiply import MultiplyWorkflow, multiply_config
+
 from osmosis_ai.rollout.backend.harbor import HarborBackend
 from osmosis_ai.rollout.server import create_rollout_server
 

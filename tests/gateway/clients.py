@@ -1,6 +1,6 @@
 """Clients as agents use them."""
 
-from typing import Any
+from typing import Any, cast
 
 import httpx
 from openai import AsyncOpenAI
@@ -27,7 +27,7 @@ def openai_client(endpoint: Endpoint) -> AsyncOpenAI:
         base_url=endpoint.url,
         api_key=endpoint.token,
         max_retries=0,
-        http_client=httpx.AsyncClient(trust_env=False),
+        http_client=cast("Any", httpx.AsyncClient(trust_env=False)),
     )
 
 

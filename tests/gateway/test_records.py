@@ -56,8 +56,6 @@ async def test_a_stream_is_put_together_again(tmp_path: Path) -> None:
                 model="m", messages=messages, stream=True, **body
             )
             assert [chunk async for chunk in stream]
-            # The record is there before the client saw the end.
-            assert lines(tmp_path / "r1.jsonl")
     called, answered = lines(tmp_path / "r1.jsonl")
     [tool_call] = called["response"]["choices"][0]["message"]["tool_calls"]
     assert tool_call["function"]["name"] == "multiply"
@@ -101,7 +99,7 @@ async def test_bodies_and_files_are_bounded(tmp_path: Path) -> None:
     ):
         for stream in (False, True, False, False):
             await post(endpoint, body | {"stream": stream})
-        summary = endpoint.summary()
+    summary = endpoint.summary()
     written = lines(tmp_path / "r1.jsonl")
     assert (tmp_path / "r1.jsonl").stat().st_size <= 6000
     assert 1 <= len(written) < 4
@@ -124,7 +122,7 @@ async def test_a_symlink_in_the_way_is_not_followed(tmp_path: Path) -> None:
         gateway.open("r1", "embedded/echo") as endpoint,
     ):
         assert (await post(endpoint, {"messages": PRODUCT})).status_code == 200
-        assert endpoint.summary().records_error
+    assert endpoint.summary().records_error
     assert target.read_text() == "precious"
 
 

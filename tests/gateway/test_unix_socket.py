@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import anyio
 import httpx
@@ -32,7 +33,7 @@ async def test_the_openai_client_needs_no_real_token(gateway: Gateway, directory
     async with gateway.open("r1", "embedded/multiply") as endpoint, endpoint.listen_unix(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o666
         async with AsyncOpenAI(
-            base_url="http://model/v1", api_key="placeholder", http_client=over(path)
+            base_url="http://model/v1", api_key="placeholder", http_client=cast("Any", over(path))
         ) as client:
             async with client.chat.completions.stream(
                 model="m", messages=[{"role": "user", "content": "3 x 5"}]

@@ -14,8 +14,7 @@ async def test_last_opened_is_first_closed_also_after_a_failure() -> None:
 
         close_after_run(close)
 
-    opens("outside")
-    with pytest.raises(ValueError, match="failed"):  # noqa: PT012 (the whole block is the case)
+    async def run() -> None:
         async with closing_after_run():
             opens("first")
             async with closing_after_run():
@@ -23,4 +22,8 @@ async def test_last_opened_is_first_closed_also_after_a_failure() -> None:
             assert closed == ["inner"]
             opens("second")
             raise ValueError("failed")
+
+    opens("outside")
+    with pytest.raises(ValueError, match="failed"):
+        await run()
     assert closed == ["inner", "second", "first"]

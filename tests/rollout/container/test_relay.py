@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -46,7 +47,9 @@ async def test_an_embedded_policy_through_the_gateways_socket(tmp_path: Path) ->
         endpoint.listen_unix(path),
     ):
         with Relay(str(path)) as relay:
-            openai = AsyncOpenAI(base_url=relay.url, api_key="none", http_client=client())
+            openai = AsyncOpenAI(
+                base_url=relay.url, api_key="none", http_client=cast("Any", client())
+            )
             async with openai:
                 stream = await openai.chat.completions.create(
                     model="m", messages=[{"role": "user", "content": "12 x 34"}], stream=True

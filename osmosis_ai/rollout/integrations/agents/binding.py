@@ -61,6 +61,8 @@ def request_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     The client refuses names it does not know; those go into ``extra_body``, so
     that an inference server's own parameters (``top_k``, ``min_p`` …) pass.
     """
+    if not params:
+        return {}
     from openai.resources.chat.completions import AsyncCompletions
 
     known = inspect.signature(AsyncCompletions.create).parameters

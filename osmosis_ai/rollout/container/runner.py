@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import contextlib
 import ctypes
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -64,8 +65,9 @@ def run_phase(phase: str, data: bytes) -> ExecutionResult:
 async def agent_main(task: ContainerInput) -> ExecutionResult:
     """Run the workflow that ``task`` names, its model calls routed to the gateway."""
     try:
-        workflow = resolve_workflow(task.workflow or "")
-        config = resolve_config(task.workflow_config, AgentWorkflowConfig, "workflow_config")
+        with _importing():
+            workflow = resolve_workflow(task.workflow or "")
+            config = resolve_config(task.workflow_config, AgentWorkflowConfig, "workflow_config")
     except Exception as exc:
         return failure(exc)
     with _model_route(task) as model, _policy_context(task, model):
@@ -81,8 +83,9 @@ async def agent_main(task: ContainerInput) -> ExecutionResult:
 async def grader_main(task: ContainerInput) -> ExecutionResult:
     """Grade the sample in ``task`` with the grader that it names."""
     try:
-        grader = resolve_grader(task.grader or "")
-        config = resolve_config(task.grader_config, GraderConfig, "grader_config")
+        with _importing():
+            grader = resolve_grader(task.grader or "")
+            config = resolve_config(task.grader_config, GraderConfig, "grader_config")
     except Exception as exc:
         return failure(exc, sample=task.sample)
     if grader is None:
@@ -92,6 +95,20 @@ async def grader_main(task: ContainerInput) -> ExecutionResult:
         return await run_grader(
             grader, config, task.request(), workflow, artifacts_dir=_artifacts_dir(), judge=judge
         )
+
+
+@contextlib.contextmanager
+def _importing() -> Iterator[None]:
+    """Keep the collector off while modules load: it finds nothing, and costs a sixth of the time.
+
+    What was loaded lives as long as the process, so it is never looked at again.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextlib.contextmanager

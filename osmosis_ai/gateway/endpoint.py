@@ -6,14 +6,19 @@ from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
 from pathlib import Path
 
+import anyio
+
 from osmosis_ai.gateway.capture import Capture
+from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.ledger import Ledger
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
-from osmosis_ai.gateway.recordfile import RecordFile
 from osmosis_ai.gateway.records import CallRecord, EndpointSummary, Kind
 from osmosis_ai.gateway.redaction import Redactor
 from osmosis_ai.gateway.upstreams.base import Upstream
+
+_FLUSH_SEC = 30.0
+"""How long a disk may take; the gateway's own end waits for what is left."""
 
 type UnixListener = Callable[["Endpoint", Path], AbstractAsyncContextManager[None]]
 
@@ -39,7 +44,7 @@ class Endpoint:
         model: str | None,
         limits: GatewayLimits,
         capture: Capture,
-        record_file: RecordFile | None,
+        journal: Journal | None,
         listen_unix: UnixListener,
     ) -> None:
         self.rollout_id = rollout_id
@@ -52,7 +57,7 @@ class Endpoint:
         self.limits = limits
         self.capture = capture
         self.redact = Redactor([api_key, self.token])
-        self.ledger = Ledger(limits, self.redact, record_file)
+        self.ledger = Ledger(limits, self.redact, journal)
         self._listen_unix = listen_unix
         self.lifetime = Lifetime(rollout_id)
 
@@ -81,8 +86,10 @@ class Endpoint:
         return self._listen_unix(self, path)
 
     async def close(self) -> None:
-        """Refuse new calls, end those in flight, and wait until they are recorded."""
+        """Refuse new calls, end those in flight, and wait until all are recorded on disk."""
         await self.lifetime.close()
+        with anyio.move_on_after(_FLUSH_SEC, shield=True):
+            await self.ledger.flush()
 
 
 def token_digest(token: str) -> bytes:

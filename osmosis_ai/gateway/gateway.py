@@ -20,11 +20,13 @@ from osmosis_ai.gateway.addresses import (
 from osmosis_ai.gateway.capture import Capture
 from osmosis_ai.gateway.directory import Directory
 from osmosis_ai.gateway.endpoint import Endpoint
+from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
 from osmosis_ai.gateway.living import LIVING
 from osmosis_ai.gateway.recordfile import RecordFile
 from osmosis_ai.gateway.records import Kind
+from osmosis_ai.gateway.recordwriter import RecordWriter
 from osmosis_ai.gateway.serving import serve_tcp, serve_unix
 from osmosis_ai.gateway.unix_socket import MODE, checked_socket_path
 from osmosis_ai.gateway.upstreams import Upstreams
@@ -86,6 +88,7 @@ class Gateway:
         if self._records_dir is not None:
             self._records_dir.mkdir(parents=True, exist_ok=True)
         async with AsyncExitStack() as stack:
+            self._writer = stack.enter_context(RecordWriter())
             self._upstreams = await stack.enter_async_context(Upstreams())
             runner = await stack.enter_async_context(_running(partial(serve_tcp, self._directory)))
             await web.TCPSite(runner, self._host, self._port).start()
@@ -145,7 +148,7 @@ class Gateway:
             model=model,
             limits=limits,
             capture=capture or self._capture,
-            record_file=self._record_file(rollout_id, kind, limits),
+            journal=self._journal(rollout_id, kind, limits),
             listen_unix=_listen_unix,
         )
         self._directory.add(endpoint)
@@ -166,11 +169,11 @@ class Gateway:
     def _local(self) -> str:
         return f"http://{netloc(self._host, self._port)}"
 
-    def _record_file(self, rollout_id: str, kind: Kind, limits: GatewayLimits) -> RecordFile | None:
+    def _journal(self, rollout_id: str, kind: Kind, limits: GatewayLimits) -> Journal | None:
         if self._records_dir is None:
             return None
         path = self._records_dir / record_name(rollout_id, kind)
-        return RecordFile(path, limits.max_records_bytes)
+        return Journal(RecordFile(path, limits.max_records_bytes), self._writer)
 
     async def _close(self, endpoint: Endpoint) -> None:
         self._directory.remove(endpoint)

@@ -1,7 +1,6 @@
 """Counts, limits and records of one rollout's calls."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,14 +9,13 @@ from datetime import UTC, datetime
 
 from osmosis_ai.gateway.calls import OpenCall
 from osmosis_ai.gateway.errors import ApiError
+from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.limits import GatewayLimits
-from osmosis_ai.gateway.recordfile import NOTHING, Body, RecordFile
+from osmosis_ai.gateway.recordfile import NOTHING, Body
 from osmosis_ai.gateway.records import CallRecord, EndpointSummary, LimitEvent, record_line
 from osmosis_ai.gateway.redaction import Redactor
 from osmosis_ai.gateway.tokens import Tokens
 from osmosis_ai.gateway.usage import Usage
-
-_log = logging.getLogger(__name__)
 
 _REFUSALS_WRITTEN = 100
 """Refused calls cost an agent nothing, so only the first of them reach the file."""
@@ -28,12 +26,10 @@ _LIMIT_EVENTS = 20
 class Ledger:
     """One rollout's book of calls. Its memory is bounded by the limits."""
 
-    def __init__(
-        self, limits: GatewayLimits, redact: Redactor, record_file: RecordFile | None
-    ) -> None:
+    def __init__(self, limits: GatewayLimits, redact: Redactor, journal: Journal | None) -> None:
         self.limits = limits
         self.redact = redact
-        self._record_file = record_file
+        self._journal = journal
         self._in_progress = 0
         self._admitted = 0
         self._records: deque[CallRecord] = deque(maxlen=limits.max_calls_in_memory)
@@ -48,7 +44,13 @@ class Ledger:
     @property
     def summary(self) -> EndpointSummary:
         """Totals over all committed calls, also those whose records were dropped."""
-        return self._summary
+        error = self._journal.error if self._journal is not None else None
+        return replace(self._summary, records_error=error) if error else self._summary
+
+    async def flush(self) -> None:
+        """Return when all records are in the file."""
+        if self._journal is not None:
+            await self._journal.flush()
 
     @contextmanager
     def call(self) -> Iterator[OpenCall]:
@@ -113,7 +115,7 @@ class Ledger:
         self._remember(call, record)
 
     def _write(self, call: OpenCall, record: CallRecord) -> None:
-        if self._record_file is None or self._summary.records_error:
+        if self._journal is None or self._journal.error:
             return
         if call.refused and self._summary.refused > _REFUSALS_WRITTEN:
             return
@@ -123,11 +125,7 @@ class Ledger:
             request=self._json_text(call.request),
             response=self._json_text(call.response),
         )
-        try:
-            self._record_file.append(self.redact(line))
-        except OSError as exc:
-            _log.warning("calls are no longer written: %s", exc)
-            self._summary = replace(self._summary, records_error=str(exc))
+        self._journal.write(self.redact(line))
 
     def _json_text(self, body: Body | None) -> str:
         if body is None:

@@ -1,12 +1,15 @@
 """The file that a rollout's calls are appended to, and the bodies in it."""
 
 import json
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from osmosis_ai.gateway.redaction import Redactor
+
+_log = logging.getLogger(__name__)
 
 _LONGEST_KEY = 8192
 NOTHING = "null"
@@ -45,33 +48,40 @@ def _is_plain(raw: bytes) -> bool:
 
 
 class RecordFile:
-    """Appends lines to one rollout's file until ``max_bytes`` are reached.
+    """Appends lines to one endpoint's file until ``max_bytes`` are reached.
 
-    Appending is synchronous on purpose: a line is handed to the kernel before the
-    agent can see the end of the answer it describes.
+    A writer calls ``append`` from its thread; everything else is for the event loop.
+
+    Attributes:
+        error: why no more lines are written, or ``None``.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self._path = path
         self._max_bytes = max_bytes
+        self.error: str | None = None
 
-    def append(self, line: str) -> None:
-        """Write one line.
+    def append(self, line: bytes) -> None:
+        """Write one line, unless an earlier one could not be written."""
+        if self.error is not None:
+            return
+        try:
+            self._append(line)
+        except OSError as exc:
+            self.error = str(exc)
+            _log.warning("calls are no longer written: %s", exc)
 
-        Raises:
-            OSError: the file is full, is a symlink, or cannot be written.
-        """
+    def _append(self, line: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        data = line.encode("ascii") + b"\n"
         descriptor = os.open(self._path, flags, 0o600)
         try:
             size = os.fstat(descriptor).st_size
-            if size + len(data) > self._max_bytes:
+            if size + len(line) > self._max_bytes:
                 raise OSError(
                     f"{self._path.name} is full: {size} bytes, "
                     f"GatewayLimits.max_records_bytes is {self._max_bytes}"
                 )
-            view = memoryview(data)
+            view = memoryview(line)
             while view:
                 view = view[os.write(descriptor, view) :]
         finally:

@@ -1,0 +1,1 @@
+"""The processes that the gateway's benchmark runs: model, gateway, peer and callers."""

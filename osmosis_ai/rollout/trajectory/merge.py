@@ -1,5 +1,6 @@
 """Merging what a model server reported into the steps of the agent."""
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from osmosis_ai.rollout.trajectory.atif import FinalMetrics, Metrics, Step
+from osmosis_ai.rollout.trajectory.atif import FinalMetrics, Metrics, Step, parse_timestamp
 from osmosis_ai.rollout.trajectory.plain import to_json_value
 from osmosis_ai.rollout.trajectory.report import LlmCallMetrics, SampleReport, TrajectoryReport
 
@@ -89,6 +90,11 @@ def _apply(step: Step, call: LlmCallMetrics) -> None:
         step.metrics = Metrics(**merged)
         step.llm_call_count = 1
     step.model_name = call.model_name or step.model_name
+    started_at = (call.extra or {}).get("started_at")
+    if step.timestamp is None and isinstance(started_at, str):
+        with contextlib.suppress(ValueError):  # a report may hold anything there
+            parse_timestamp(started_at)
+            step.timestamp = started_at
 
 
 def _inline(steps: Sequence[Step]) -> list[Metrics]:

@@ -119,3 +119,10 @@ def test_a_malformed_report_is_ignored(reported: object, caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         assert report_from_response({"trajectory": reported}) is None
     assert len(caplog.records) == 1
+
+
+def test_a_recorded_calls_start_is_its_steps_timestamp() -> None:
+    moments = ["2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00"]
+    calls = [{"prompt_tokens": 1, "extra": {"started_at": moment}} for moment in moments]
+    built = document(TWO_TURNS, llm_calls=calls)
+    assert [step["timestamp"] for step in built["steps"] if step["source"] == "agent"] == moments

@@ -199,7 +199,9 @@ async def test_commands_run_side_by_side(sandbox: DockerEnvironment) -> None:
 
 async def test_a_background_process_neither_delays_nor_dies(sandbox: DockerEnvironment) -> None:
     began = time.monotonic()
-    done = await sandbox.exec("(while :; do date +%s%N > /beat; sleep 0.1; done) & echo started")
+    done = await sandbox.exec(
+        "(while :; do date +%s%N > /beat.new; mv /beat.new /beat; sleep 0.1; done) & echo started"
+    )
     assert done.stdout == "started\n"
     assert time.monotonic() - began < 5
     await sandbox.exec("true", timeout_sec=20)

@@ -37,6 +37,14 @@ PHASES = ("environment_setup", "agent", "verifier", "total")
 ORACLE_TASK = "log-report"
 
 type Grading = Literal["fresh", "shared"]
+# Where ours grades, and where the peer does: like for like, then ours at its slowest against the
+# peer at its fastest.
+PLACEMENTS: tuple[tuple[Grading, Grading], ...] = (
+    ("fresh", "fresh"),
+    ("shared", "shared"),
+    ("fresh", "shared"),
+)
+
 type MakeBackend = Callable[[TrialQueue], HarborBackend]
 
 
@@ -145,11 +153,11 @@ async def run(rollouts: int, peer_rollouts: int, rounds: int) -> None:
         public = _with_network(task, Path(scratch))
         for n_concurrent in (2, 4):
             print(f"template mode, no-op workflow and grader, {n_concurrent} at once")
-            for grading in ("fresh", "shared"):
+            for grading, peers in PLACEMENTS:
                 await compare(
                     template(f"ours, grader {grading}", rollouts, grading, False, task),
                     template(
-                        "Harbor's Docker, grader shared", peer_rollouts, "shared", True, public
+                        f"Harbor's Docker, grader {peers}", peer_rollouts, peers, True, public
                     ),
                     n_concurrent,
                     rounds,

@@ -15,7 +15,12 @@ from harbor.trial.queue import TrialQueue
 
 from harbor_backend.archive import archive_trial
 from harbor_backend.environments.channel_dir import make_channel_dir
-from harbor_backend.environments.choose import choose_environment, environment_name, is_ours
+from harbor_backend.environments.choose import (
+    choose_environment,
+    environment_name,
+    has_compose,
+    is_ours,
+)
 from harbor_backend.hooks import TrialHooks
 from harbor_backend.names import trial_name
 from harbor_backend.outcome import diagnostics, outcome_of
@@ -259,7 +264,14 @@ class HarborBackend(ExecutionBackend):
             verifier_for(
                 record,
                 staged,
-                grader_environment_for(base, environment, record, runtime.path),
+                grader_environment_for(
+                    base,
+                    environment,
+                    record,
+                    runtime.path,
+                    harbors_own=self._environment is not None
+                    and not has_compose(staged.path / "environment"),
+                ),
                 shared=self._shared_grading,
             ),
         )

@@ -123,10 +123,19 @@ def grader_environment_for(
     environment: EnvironmentConfig,
     record: TrialRecord,
     runtime_dir: Path,
+    *,
+    harbors_own: bool,
 ) -> EnvironmentConfig:
-    """Where an SDK grader runs: one container of ours, also beside a compose task."""
+    """Where an SDK grader runs: one container of ours, also beside a compose task.
+
+    ``harbors_own`` keeps to Harbor's Docker environment because the caller
+    forced it. The agent's socket directory is not mounted there.
+    """
     if base.type is None or base.type.value != "docker":
         return environment
+    if harbors_own:
+        mounts = [mount for mount in environment.mounts or [] if mount["target"] != CHANNEL_DIR]
+        return environment.model_copy(update={"mounts": mounts})
     kwargs = {
         "runtime_dir": str(runtime_dir),
         "trial_key": record.key,

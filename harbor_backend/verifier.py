@@ -15,6 +15,7 @@ from harbor.models.verifier.result import VerifierResult
 from harbor.verifier.base import BaseVerifier
 
 from harbor_backend.environments.channel import SandboxLostError
+from harbor_backend.environments.choose import is_ours
 from harbor_backend.environments.docker import DockerEnvironment
 from harbor_backend.environments.engine import EngineError
 from harbor_backend.phases import GRADER, run_phase
@@ -133,6 +134,7 @@ class GraderVerifier(BaseVerifier):
             trial_paths=self.trial_paths,
             task_env_config=task_config,
             logger=self.logger,
+            mounts=None if is_ours(config) else config.mounts,
             network_policy=grader_network(task_config.resolve_baseline()),
         )
         try:

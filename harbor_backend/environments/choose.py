@@ -45,6 +45,11 @@ def environment_name(config: EnvironmentConfig) -> str:
     return config.type.value if config.type is not None else str(config.import_path)
 
 
+def has_compose(environment_dir: Path) -> bool:
+    """Whether a task's environment is made of services."""
+    return (environment_dir / "docker-compose.yaml").exists()
+
+
 def needs_harbor(task: TaskConfig, environment_dir: Path) -> bool:
     """Whether a task asks for what our own environment does not do."""
     environment = task.environment
@@ -57,7 +62,7 @@ def needs_harbor(task: TaskConfig, environment_dir: Path) -> bool:
     own = [verifier.environment for verifier in phases if isinstance(verifier, VerifierConfig)]
     modes_elsewhere = {each.resolve_baseline().network_mode for each in own if each is not None}
     return (
-        (environment_dir / "docker-compose.yaml").exists()
+        has_compose(environment_dir)
         or len(modes) > 1  # ours cannot change its network between phases
         or NetworkMode.ALLOWLIST in modes | modes_elsewhere
         or bool(environment.gpus)

@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from harbor.models.environment_type import EnvironmentType
+from harbor.models.trial.config import EnvironmentConfig
 
 from harbor_backend.tasks import find_tasks
 from osmosis_ai.rollout import ExecutionResult
@@ -72,6 +74,23 @@ async def test_a_grader_for_a_task_of_several_services(
     assert outcome.grader.sample is not None
     assert outcome.grader.sample.reward == 1.0
     assert outcome.grader.sample.extra_fields["left_behind"] is False
+    assert outcome.grader.extra_fields["environment"] == "docker"
+
+
+async def test_a_forced_environment_holds_for_the_grader_too(
+    make_backend: MakeBackend, make_task: MakeTask
+) -> None:
+    backend = make_backend(
+        agent="adversary:Search",
+        grader="adversary:LookAround",
+        tasks_dir=make_task(toml='[environment]\nnetwork_mode = "public"\n'),
+        environment_config=EnvironmentConfig(type=EnvironmentType.DOCKER),
+    )
+    outcome = await run(backend, prompt=[{"role": "user", "content": '["no-such-", "text"]'}])
+    assert outcome.grader is not None, outcome.workflow
+    assert outcome.grader.sample is not None, outcome.grader
+    seen = outcome.grader.sample.extra_fields
+    assert (seen["artifact"], seen["left_behind"]) == ("by the agent", False)
     assert outcome.grader.extra_fields["environment"] == "docker"
 
 

@@ -41,6 +41,7 @@ from osmosis_ai.rollout.artifacts import artifact_root, provision_artifacts_dir
 from osmosis_ai.rollout.backend.base import ExecutionBackend, ResultCallback
 from osmosis_ai.rollout.backend.live import LiveRollouts, cancelled_outcome
 from osmosis_ai.rollout.backend.model_routes import ModelRoutes, mark_untrainable, report_calls
+from osmosis_ai.rollout.container.files import GATEWAY_SOCKET
 from osmosis_ai.rollout.deadline import deadline_message
 from osmosis_ai.rollout.errors import DeadlineExceededError
 from osmosis_ai.rollout.execution import WORKFLOW_PHASE, failure
@@ -333,7 +334,9 @@ class HarborBackend(ExecutionBackend):
             return None
         directory = make_channel_dir()
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        await stack.enter_async_context(record.endpoint.listen_unix(directory / "gateway.sock"))
+        await stack.enter_async_context(
+            record.endpoint.listen_unix(directory / Path(GATEWAY_SOCKET).name)
+        )
         return directory
 
     async def _announce(

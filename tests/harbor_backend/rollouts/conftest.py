@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from harbor.trial.queue import TrialQueue
 
 from harbor_backend import HarborBackend
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parents[3]
 TEMPLATE = ROOT / "tasks" / "multiply"
 DATASET = ROOT / "tasks" / "dataset"
 PROJECT = ROOT / "tests" / "projects" / "adversary"
+SECRET = "sk-the-real-key-of-the-policy-0123456789"
 
 type MakeBackend = Callable[..., HarborBackend]
 type MakeTask = Callable[..., Path]
@@ -73,6 +75,28 @@ def make_task(tmp_path: Path) -> MakeTask:
         return path
 
     return make
+
+
+@pytest.fixture
+async def policy(anyio_backend: str) -> AsyncIterator[tuple[str, list[str]]]:
+    """A policy server on the host's loopback; yields its base URL and the keys it was sent."""
+    keys: list[str] = []
+
+    async def chat(request: web.Request) -> web.Response:
+        keys.append(request.headers.get("Authorization", ""))
+        message = {"role": "assistant", "content": "from the policy"}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return web.json_response({"id": "1", "object": "chat.completion", "choices": [choice]})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", chat)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    yield f"http://127.0.0.1:{port}/v1", keys
+    await runner.cleanup()
 
 
 async def run(backend: HarborBackend, rollout_id: str = "r-1", **fields: Any) -> ExecutionOutcome:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 from harbor.trial.queue import TrialQueue
 
@@ -94,27 +93,13 @@ async def test_a_grader_without_root_reads_and_writes_artifacts(
 
 
 async def test_the_model_is_reached_from_such_an_image_too(
-    make_backend: MakeBackend, make_task: MakeTask
+    make_backend: MakeBackend, make_task: MakeTask, policy: tuple[str, list[str]]
 ) -> None:
-    keys: list[str] = []
-
-    async def chat(request: web.Request) -> web.Response:
-        keys.append(request.headers.get("Authorization", ""))
-        message = {"role": "assistant", "content": "hello"}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return web.json_response({"id": "1", "object": "chat.completion", "choices": [choice]})
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", chat)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
+    url, keys = policy
     backend = make_backend(agent="adversary:CallModel", tasks_dir=make_task(dockerfile=OTHER_USER))
-    with RolloutContext(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", SECRET, "r-1"):
+    with RolloutContext(url, SECRET, "r-1"):
         outcome = await run(backend, grade=False)
-    await runner.cleanup()
-    assert json.loads(said(outcome))["said"] == "hello"
+    assert json.loads(said(outcome))["said"] == "from the policy"
     assert keys == [f"Bearer {SECRET}"]
 
 

@@ -1,41 +1,15 @@
 """How a sandbox reaches the model, and what it does not get to see."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from osmosis_ai.rollout import RolloutContext
-from tests.harbor_backend.rollouts.conftest import DATASET, MakeBackend, run
+from tests.harbor_backend.rollouts.conftest import DATASET, SECRET, MakeBackend, run
 
 pytestmark = pytest.mark.docker
-
-SECRET = "sk-the-real-key-of-the-policy-0123456789"
-
-
-@pytest.fixture
-async def policy(anyio_backend: str) -> AsyncIterator[tuple[str, list[str]]]:
-    """A policy server on the host's loopback; yields its base URL and the keys it was sent."""
-    keys: list[str] = []
-
-    async def chat(request: web.Request) -> web.Response:
-        keys.append(request.headers.get("Authorization", ""))
-        message = {"role": "assistant", "content": "from the policy"}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return web.json_response({"id": "1", "object": "chat.completion", "choices": [choice]})
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", chat)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    yield f"http://127.0.0.1:{port}/v1", keys
-    await runner.cleanup()
 
 
 def _report(outcome: Any) -> dict[str, Any]:

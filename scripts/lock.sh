@@ -15,6 +15,6 @@ use_pip_index
 cd "$REPO"
 "$UV" pip compile --universal --python-version 3.12 --generate-hashes --no-header \
     --no-emit-index-url --no-emit-find-links --quiet \
-    --extra server --extra harbor --extra strands --extra openai-agents --extra litellm \
+    --extra server --extra postgres --extra otel --extra harbor --extra strands --extra openai-agents --extra litellm \
     --group dev --output-file requirements.lock "$@" pyproject.toml
 say "requirements.lock: $(grep -c '^[a-z0-9].*==' requirements.lock) packages"

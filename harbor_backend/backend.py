@@ -47,6 +47,7 @@ from osmosis_ai.rollout.errors import DeadlineExceededError
 from osmosis_ai.rollout.execution import WORKFLOW_PHASE, failure
 from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionRequest
 from osmosis_ai.rollout.types.status import RolloutErrorCategory, RolloutStatus
+from osmosis_ai.telemetry.current import QUEUE
 
 logger = logging.getLogger(__name__)
 
@@ -169,6 +170,8 @@ class HarborBackend(ExecutionBackend):
                 request, live, self._program, on_workflow_complete=on_workflow_complete
             )
             stack.callback(record.close)
+            stack.callback(record.observer.end)
+            record.observer.begin(QUEUE)
             try:
                 outcome = self._refused_early(request) or await self._run(record, stack)
             except asyncio.CancelledError:
@@ -179,6 +182,10 @@ class HarborBackend(ExecutionBackend):
             await self._announce(record, outcome, on_grader_complete)
             self._live.record(request.id, outcome)
             return outcome
+
+    async def start(self) -> None:
+        """Begin to remove the sandboxes that a killed engine left behind."""
+        reap_once(self._resources)
 
     def has_capacity(self) -> bool:
         """Whether fewer than ``max_queue_depth`` rollouts wait for a trial slot."""

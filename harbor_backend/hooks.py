@@ -10,6 +10,7 @@ from harbor.trial.queue import TrialQueue
 from harbor_backend.outcome import native_workflow
 from harbor_backend.trials import TrialRecord
 from osmosis_ai.rollout.types.status import RolloutStatus
+from osmosis_ai.telemetry.current import AGENT, ENVIRONMENT, GRADING
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +21,10 @@ class TrialHooks:
     def __init__(self, queue: TrialQueue) -> None:
         self._records: dict[str, TrialRecord] = {}
         queue.add_hook(TrialEvent.START, self._started)
+        queue.add_hook(TrialEvent.AGENT_START, self._agent_begins)
+        queue.add_hook(TrialEvent.AGENT_END, self._agent_ended)
         queue.add_hook(TrialEvent.VERIFICATION_START, self._verifying)
+        queue.add_hook(TrialEvent.END, self._ended)
 
     def follow(self, trial_name: str, record: TrialRecord) -> None:
         """Report the progress of this trial to its record."""
@@ -36,12 +40,26 @@ class TrialHooks:
             return
         record.queued_sec = time.monotonic() - record.submitted_at
         record.live.status = RolloutStatus.RUNNING
+        record.observer.begin(ENVIRONMENT)
+
+    async def _agent_begins(self, event: TrialHookEvent) -> None:
+        if record := self._records.get(event.config.trial_name):
+            record.observer.begin(AGENT)
+
+    async def _agent_ended(self, event: TrialHookEvent) -> None:
+        if record := self._records.get(event.config.trial_name):
+            record.observer.end()
+
+    async def _ended(self, event: TrialHookEvent) -> None:
+        if record := self._records.get(event.config.trial_name):
+            record.observer.end(seconds_ago=_since_graded(event))
 
     async def _verifying(self, event: TrialHookEvent) -> None:
         record = self._records.get(event.config.trial_name)
         if record is None:
             return
         record.live.status = RolloutStatus.GRADING
+        record.observer.begin(GRADING)
         if event.result.step_results is None:
             await announce_workflow(record, event)
 
@@ -63,3 +81,12 @@ async def announce_workflow(record: TrialRecord, event: TrialHookEvent) -> None:
     except Exception as exc:
         logger.debug("Rollout %s: callback failed", record.request.id, exc_info=exc)
         record.callback_error = exc
+
+
+def _since_graded(event: TrialHookEvent) -> float:
+    """Seconds since the verifier ended, which Harbor announces with the trial's end only."""
+    steps = event.result.step_results
+    timing = steps[-1].verifier if steps else event.result.verifier
+    if timing is None or timing.finished_at is None:
+        return 0.0
+    return (event.timestamp - timing.finished_at).total_seconds()

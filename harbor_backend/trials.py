@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from osmosis_ai.rollout.types.execution import ExecutionRequest, ExecutionResult
+from osmosis_ai.telemetry.current import RolloutObserver, observer
 
 if TYPE_CHECKING:
     from harbor_backend.program import Program
@@ -41,6 +42,7 @@ class TrialRecord:
     workflow_announced: bool = False
     callback_error: Exception | None = None
     notes: list[str] = field(default_factory=list)
+    observer: RolloutObserver = field(default_factory=observer)
 
     def __post_init__(self) -> None:
         _records[self.key] = self

@@ -28,6 +28,15 @@ from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionReques
 from osmosis_ai.rollout.types.status import RolloutStatus
 from osmosis_ai.rollout.wiring import resolve_config, resolve_grader, resolve_workflow
 from osmosis_ai.rollout.workflow import AgentWorkflow
+from osmosis_ai.telemetry.current import (
+    AGENT,
+    ENVIRONMENT,
+    GRADING,
+    GRADING_QUEUE,
+    QUEUE,
+    observer,
+    phase,
+)
 
 DEFAULT_MAX_CONCURRENT = 4
 
@@ -88,6 +97,7 @@ class LocalBackend(ExecutionBackend):
         async with self._live.admit(request.id) as live:
             finished: ExecutionResult | None = None
             try:
+                observer().begin(QUEUE)
                 async with self._workflow_slots.hold() as queued_sec:
                     live.status = RolloutStatus.RUNNING
                     workflow = await self.run_workflow(request, queued_sec=queued_sec)
@@ -113,16 +123,18 @@ class LocalBackend(ExecutionBackend):
         self, request: ExecutionRequest, queued_sec: float = 0.0
     ) -> ExecutionResult:
         """Run the workflow phase alone; saves nothing but the artifacts it writes."""
-        artifacts_dir = await asyncio.to_thread(
-            provision_artifacts_dir, self._artifact_root, request.id
-        )
-        result = await run_workflow(
-            self.workflow,
-            self.workflow_config,
-            request,
-            queued_sec=queued_sec,
-            artifacts_dir=artifacts_dir,
-        )
+        with phase(ENVIRONMENT):
+            artifacts_dir = await asyncio.to_thread(
+                provision_artifacts_dir, self._artifact_root, request.id
+            )
+        with phase(AGENT):
+            result = await run_workflow(
+                self.workflow,
+                self.workflow_config,
+                request,
+                queued_sec=queued_sec,
+                artifacts_dir=artifacts_dir,
+            )
         endpoint = caller_endpoint()
         report_calls(result, endpoint, "model_calls")
         mark_untrainable(result, endpoint)
@@ -137,6 +149,7 @@ class LocalBackend(ExecutionBackend):
             return refused or workflow
         artifacts_dir = self._artifact_root / request.id / "artifacts"
         async with AsyncExitStack() as stack:
+            stack.enter_context(phase(GRADING))
             judge = await self._routes.judge(request.id, stack)
             result = await run_grader(
                 self.grader,
@@ -196,6 +209,7 @@ class LocalBackend(ExecutionBackend):
         if not wants_grading(request, workflow):
             return ExecutionOutcome(workflow=workflow)
         live.status = RolloutStatus.GRADING
+        observer().begin(GRADING_QUEUE)
         async with self._grader_slots.hold():
             grader = await self.run_grader(request, workflow)
         if on_grader_complete is not None:

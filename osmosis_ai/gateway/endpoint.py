@@ -46,6 +46,7 @@ class Endpoint:
         capture: Capture,
         journal: Journal | None,
         listen_unix: UnixListener,
+        observe: Callable[[CallRecord], None] | None = None,
     ) -> None:
         self.rollout_id = rollout_id
         self.kind: Kind = kind
@@ -57,7 +58,7 @@ class Endpoint:
         self.limits = limits
         self.capture = capture
         self.redact = Redactor([api_key, self.token])
-        self.ledger = Ledger(limits, self.redact, journal)
+        self.ledger = Ledger(limits, self.redact, journal, observe)
         self._listen_unix = listen_unix
         self.lifetime = Lifetime(rollout_id)
 

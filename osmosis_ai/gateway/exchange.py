@@ -19,6 +19,7 @@ from osmosis_ai.gateway.replies import error_reply, passed_reply
 from osmosis_ai.gateway.sse import Event, EventReader
 from osmosis_ai.gateway.tokens import TokenTrace
 from osmosis_ai.gateway.upstreams.base import UpstreamCall, UpstreamReply
+from osmosis_ai.telemetry.logs import about_rollout
 
 _FAREWELL_SEC = 1.0
 _DRAIN_SEC = 0.25
@@ -30,7 +31,7 @@ async def model_call(
     request: web.BaseRequest, endpoint: Endpoint, lifetime: Lifetime, resource: str
 ) -> web.StreamResponse:
     """Serve one call of ``chat/completions`` or ``responses`` and record it, however it ends."""
-    with endpoint.ledger.call() as call:
+    with about_rollout(endpoint.rollout_id), endpoint.ledger.call() as call:
         return await _Exchange(request, endpoint, lifetime, call, resource).run()
 
 

@@ -24,6 +24,7 @@ from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
 from osmosis_ai.gateway.living import LIVING
+from osmosis_ai.gateway.observing import call_observer
 from osmosis_ai.gateway.recordfile import RecordFile
 from osmosis_ai.gateway.records import Kind
 from osmosis_ai.gateway.recordwriter import RecordWriter
@@ -150,6 +151,7 @@ class Gateway:
             capture=capture or self._capture,
             journal=self._journal(rollout_id, kind, limits),
             listen_unix=_listen_unix,
+            observe=call_observer(kind, upstream),
         )
         self._directory.add(endpoint)
         try:

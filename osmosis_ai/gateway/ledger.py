@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,12 +24,22 @@ _LIMIT_EVENTS = 20
 
 
 class Ledger:
-    """One rollout's book of calls. Its memory is bounded by the limits."""
+    """One rollout's book of calls. Its memory is bounded by the limits.
 
-    def __init__(self, limits: GatewayLimits, redact: Redactor, journal: Journal | None) -> None:
+    ``observe`` is told of every call that is entered, and must not raise.
+    """
+
+    def __init__(
+        self,
+        limits: GatewayLimits,
+        redact: Redactor,
+        journal: Journal | None,
+        observe: Callable[[CallRecord], None] | None = None,
+    ) -> None:
         self.limits = limits
         self.redact = redact
         self._journal = journal
+        self._observe = observe
         self._in_progress = 0
         self._admitted = 0
         self._records: deque[CallRecord] = deque(maxlen=limits.max_calls_in_memory)
@@ -113,6 +123,8 @@ class Ledger:
         self._count(call, record)
         self._write(call, record)
         self._remember(call, record)
+        if self._observe is not None:
+            self._observe(record)
 
     def _write(self, call: OpenCall, record: CallRecord) -> None:
         if self._journal is None or self._journal.error:

@@ -1,8 +1,10 @@
 """What a workflow and a grader see, and the context that routes model calls."""
 
 import asyncio
+import logging
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,8 @@ from osmosis_ai.rollout.types.config import AgentWorkflowConfig
 from osmosis_ai.rollout.types.messages import Messages
 from osmosis_ai.rollout.types.sample import RolloutSample
 from osmosis_ai.rollout.types.status import RolloutStatus
+
+logger = logging.getLogger(__name__)
 
 CHAT_COMPLETIONS_URL_ENV = "OSMOSIS_CHAT_COMPLETIONS_URL"
 API_KEY_ENV = "OSMOSIS_API_KEY"
@@ -81,10 +85,20 @@ class SampleSource(ABC):
 
 
 class RolloutProgress:
-    """A rollout's status that tasks can wait on. A terminal status never changes."""
+    """A rollout's status that tasks can wait on. A terminal status never changes.
 
-    def __init__(self, status: RolloutStatus = RolloutStatus.QUEUED) -> None:
+    ``observer`` is called with every new status; what it raises is logged.
+    ``pushed`` says that the backend reports its status here by itself.
+    """
+
+    def __init__(
+        self,
+        status: RolloutStatus = RolloutStatus.QUEUED,
+        observer: Callable[[RolloutStatus], None] | None = None,
+    ) -> None:
         self.status = status
+        self.pushed = False
+        self._observer = observer
         self._changed = asyncio.Event()
 
     def set_status(self, status: RolloutStatus) -> None:
@@ -94,6 +108,11 @@ class RolloutProgress:
         self.status = status
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+        if self._observer is not None:
+            try:
+                self._observer(status)
+            except Exception:
+                logger.exception("An observer of a rollout's status failed at %s", status.value)
 
     async def wait_for_status_change(self, known: RolloutStatus) -> RolloutStatus:
         """Return the status as soon as it differs from ``known``."""

@@ -29,6 +29,9 @@ class ExecutionBackend(ABC):
             BackendClosedError: the backend was shut down.
         """
 
+    async def start(self) -> None:  # noqa: B027 (overriding it is optional)
+        """Prepare for rollouts; a server calls it once, before the first."""
+
     def has_capacity(self) -> bool:
         """Whether another rollout may be admitted now."""
         return True

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from osmosis_ai.rollout.context import RolloutProgress, get_rollout_context
 from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionResult
 from osmosis_ai.rollout.types.status import RolloutStatus
 
@@ -23,14 +24,23 @@ class BackendClosedError(RuntimeError):
 
 @dataclass
 class LiveRollout:
-    """One rollout in flight."""
+    """One rollout in flight; its status reaches whoever follows the ``progress``."""
 
     rollout_id: str
     task: asyncio.Task[Any]
-    status: RolloutStatus = RolloutStatus.QUEUED
     cancel_requested: bool = False
     disposition: str = ""
     done: asyncio.Event = field(default_factory=asyncio.Event)
+    progress: RolloutProgress = field(default_factory=RolloutProgress)
+
+    @property
+    def status(self) -> RolloutStatus:
+        """Where the rollout is."""
+        return self.progress.status
+
+    @status.setter
+    def status(self, status: RolloutStatus) -> None:
+        self.progress.set_status(status)
 
 
 class LiveRollouts:
@@ -52,6 +62,8 @@ class LiveRollouts:
     async def admit(self, rollout_id: str) -> AsyncIterator[LiveRollout]:
         """Hold ``rollout_id`` while the calling task runs it.
 
+        The status is that of the active rollout context's progress, if it has one.
+
         Raises:
             DuplicateRolloutError: the id is in flight.
             BackendClosedError: ``close()`` was called.
@@ -67,6 +79,10 @@ class LiveRollouts:
         if task is None:
             raise RuntimeError("a rollout must run in an asyncio task")
         rollout = LiveRollout(rollout_id, task)
+        context = get_rollout_context()
+        if context is not None and context.progress is not None:
+            rollout.progress = context.progress
+            rollout.progress.pushed = True
         self._live[rollout_id] = rollout
         try:
             yield rollout

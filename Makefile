@@ -4,7 +4,8 @@
 SHELL := bash
 SETUP := scripts/setup.sh
 PY := .venv/bin/python
-# `make test REQUIRE_DOCKER=1` fails where Docker cannot be had, instead of leaving tests out.
+# `make test REQUIRE_DOCKER=1` fails where Docker or PostgreSQL cannot be had, instead of leaving
+# tests out.
 REQUIRED := $(if $(REQUIRE_DOCKER),--require-docker)
 
 .PHONY: demo test test-next lint setup lock clean
@@ -15,7 +16,7 @@ demo:
 
 test:
 	@$(SETUP) $(REQUIRED)
-	@scripts/test.sh $(ARGS)
+	@REQUIRE_ALL=$(REQUIRE_DOCKER) scripts/test.sh $(ARGS)
 
 # The Harbor tests on the newest Harbor, which the lock cannot hold (see docs/development.md).
 test-next:

@@ -1,25 +1,40 @@
 #!/usr/bin/env bash
-# Runs the tests in .venv. Without Docker it leaves out the tests that need containers, and
-# says so at the end. Arguments go to pytest.
+# Runs the tests in .venv. Tests that need Docker or PostgreSQL, where these cannot be had, are
+# left out, and it says so at the end; with REQUIRE_ALL set it fails instead. Arguments go to
+# pytest.
 set -euo pipefail
 
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$REPO"
+for part in say apt postgres; do
+    # shellcheck source=/dev/null
+    . "$REPO/scripts/lib/$part.sh"
+done
 
-# Some tests make an image that holds a static busybox and nothing else.
-if [ "$(cat .venv/.osmosis-docker 2>/dev/null)" = ready ] && ! command -v busybox >/dev/null; then
-    for part in say apt; do
-        # shellcheck source=/dev/null
-        . "$REPO/scripts/lib/$part.sh"
-    done
-    ! apt_usable || apt_install busybox-static
-fi
+without=()
+left_out=()
 
 if [ "$(cat .venv/.osmosis-docker 2>/dev/null)" = ready ]; then
+    # Some tests make an image that holds a static busybox and nothing else.
+    command -v busybox >/dev/null || ! apt_usable || apt_install busybox-static
+else
+    without+=("not docker")
+    left_out+=('LEFT OUT: every test marked "docker" (see "deselected" above): they need a Docker engine with Compose, which this machine does not have.')
+fi
+
+if ! ensure_postgres; then
+    [ -z "${REQUIRE_ALL:-}" ] || die "PostgreSQL is required here and cannot be had; see above"
+    without+=("not postgres")
+    left_out+=('LEFT OUT: every test marked "postgres" (see "deselected" above): they need the programs of a PostgreSQL server, which this machine does not have.')
+fi
+
+if [ ${#without[@]} -eq 0 ]; then
     exec .venv/bin/python -m pytest "$@"
 fi
 
 code=0
-.venv/bin/python -m pytest -m 'not docker' "$@" || code=$?
-printf '\nLEFT OUT: every test marked "docker" (see "deselected" above): they need a Docker engine with Compose, which this machine does not have.\nRun scripts/setup.sh to see what to install.\n'
+printf -v expression '%s and ' "${without[@]}"
+.venv/bin/python -m pytest -m "${expression% and }" "$@" || code=$?
+printf '\n%s\n' "${left_out[@]}"
+printf 'Run scripts/setup.sh to see what to install.\n'
 exit "$code"

@@ -57,6 +57,10 @@ PATHS = {
     "osmosis_ai.rollout.backend": "ExecutionBackend LocalBackend",
     "osmosis_ai.rollout.backend.base": "ExecutionBackend ResultCallback",
     "osmosis_ai.rollout.backend.local": "LocalBackend",
+    "osmosis_ai.rollout.client": (
+        "RolloutClient RolloutHandle RolloutProtocolError RolloutAdmissionTimeoutError"
+    ),
+    "osmosis_ai.rollout.server": "ControllerAuth create_rollout_server",
 }
 
 
@@ -84,7 +88,11 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 def test_base_import_pulls_in_no_backend_and_no_extra() -> None:
     heavy = ["local_backend", "harbor_backend", "harbor", "fastapi", "litellm", "aiohttp", "docker"]
-    code = f"import sys, osmosis_ai.rollout; print([m for m in {heavy} if m in sys.modules])"
+    code = (
+        "import sys, osmosis_ai.rollout, osmosis_ai.rollout.client\n"
+        "from osmosis_ai.rollout.server import ControllerAuth\n"
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

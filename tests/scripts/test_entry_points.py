@@ -35,23 +35,49 @@ def test_setup_refuses_an_option_that_it_does_not_know() -> None:
     assert "--no-docker and --require-docker" in done.stderr
 
 
+def made_up(root: Path, *, docker: bool, postgres: bool, code: int = 0) -> Path:
+    """A made-up checkout of test.sh, on a machine that has these."""
+    script = checkout(root, "scripts/test.sh")
+    for part in ("say", "apt"):
+        checkout(root, f"scripts/lib/{part}.sh")
+    library = root / "scripts/lib/postgres.sh"
+    library.write_text(f"ensure_postgres() {{ return {0 if postgres else 1}; }}\n")
+    executable(root / ".venv/bin/python", f'#!/bin/sh\necho "ran: $*"\nexit {code}\n')
+    (root / ".venv/.osmosis-docker").write_text("ready\n" if docker else "absent\n")
+    return script
+
+
 @pytest.mark.parametrize("code", [0, 1, 5])
-def test_without_docker_the_tests_say_what_they_left_out(tmp_path: Path, code: int) -> None:
-    script = checkout(tmp_path, "scripts/test.sh")
-    executable(tmp_path / ".venv/bin/python", f'#!/bin/sh\necho "ran: $*"\nexit {code}\n')
-    (tmp_path / ".venv/.osmosis-docker").write_text("absent\n")
+@pytest.mark.parametrize(
+    ("docker", "postgres", "expression"),
+    [
+        (False, True, "not docker"),
+        (True, False, "not postgres"),
+        (False, False, "not docker and not postgres"),
+    ],
+)
+def test_the_tests_say_what_they_left_out(
+    tmp_path: Path, code: int, docker: bool, postgres: bool, expression: str
+) -> None:
+    script = made_up(tmp_path, docker=docker, postgres=postgres, code=code)
     done = run(script, "-x", cwd=tmp_path)
-    assert "ran: -m pytest -m not docker -x" in done.stdout
-    assert "LEFT OUT" in done.stdout
+    assert f"ran: -m pytest -m {expression} -x" in done.stdout
+    assert done.stdout.count("LEFT OUT") == (not docker) + (not postgres)
     assert done.returncode == code
 
 
-def test_with_docker_every_test_runs(tmp_path: Path) -> None:
-    script = checkout(tmp_path, "scripts/test.sh")
-    executable(tmp_path / ".venv/bin/python", '#!/bin/sh\necho "ran: $*"\n')
-    (tmp_path / ".venv/.osmosis-docker").write_text("ready\n")
+def test_where_there_is_everything_every_test_runs(tmp_path: Path) -> None:
+    script = made_up(tmp_path, docker=True, postgres=True)
     done = run(script, cwd=tmp_path)
     assert done.stdout == "ran: -m pytest\n"
+
+
+def test_where_everything_is_required_nothing_is_left_out(tmp_path: Path) -> None:
+    script = made_up(tmp_path, docker=True, postgres=False)
+    done = run("env", "REQUIRE_ALL=1", script, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "ran:" not in done.stdout
+    assert "PostgreSQL is required" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,16 @@ from osmosis_ai.rollout.extras import needs_extra
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout.server.app import create_rollout_server
+    from osmosis_ai.rollout.server.callbacks.auth import ControllerAuth
 
-__all__ = ["create_rollout_server"]
+__all__ = ["ControllerAuth", "create_rollout_server"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "ControllerAuth":
+        from osmosis_ai.rollout.server.callbacks.auth import ControllerAuth
+
+        return ControllerAuth
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needs_extra("server", "create_rollout_server", "fastapi", "starlette", "aiohttp"):

@@ -1,31 +1,74 @@
-"""Who may ask: the server's own key, and the token of each rollout's lease."""
+"""Who may ask: who has one of the server's two keys, or is on this machine."""
 
 import hashlib
 import hmac
-import secrets
-from base64 import urlsafe_b64encode
+import ipaddress
+from enum import IntEnum
+from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-class LeaseTokens:
-    """Makes lease tokens that need not be kept.
+class Access(IntEnum):
+    """How much a key opens."""
 
-    A token follows from a nonce and a secret of this process, so an admission
-    that is asked for again gets the same one although only its digest is held.
+    NOTHING = 0
+    READ = 1
+    CONTROL = 2
+
+
+class RequireAccess:
+    """ASGI middleware: who shows the key goes on, everybody else gets 401.
+
+    ``read_api_key`` opens what only reads; other requests with it get 403.
+    Without an ``api_key`` only this machine is served, and no page of another site that a
+    browser on it shows.
     """
 
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
+    def __init__(self, app: ASGIApp, *, api_key: str | None, read_api_key: str | None) -> None:
+        self._app = app
+        self._control = None if api_key is None else f"Bearer {api_key}".encode()
+        self._read = None if read_api_key is None else f"Bearer {read_api_key}".encode()
 
-    def make(self, nonce: bytes) -> str:
-        """The token that belongs to ``nonce``: 32 bytes, URL-safe base64 without padding."""
-        return urlsafe_b64encode(self.keyed_digest(nonce)).rstrip(b"=").decode()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what is allowed."""
+        if scope["type"] == "http":
+            refusal = self._local_refusal(scope) if self._control is None else self._refusal(scope)
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
-    def keyed_digest(self, data: bytes) -> bytes:
-        """A digest from which nobody without the secret can guess ``data``."""
-        return hmac.digest(self._secret, data, "sha256")
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        access = self._access(scope)
+        if access is Access.NOTHING:
+            return JSONResponse(
+                {"detail": "unauthorized"}, 401, headers={"WWW-Authenticate": "Bearer"}
+            )
+        if access is Access.READ and scope["method"] not in {"GET", "HEAD"}:
+            return JSONResponse({"detail": "this key only reads; use the control key"}, 403)
+        return None
+
+    def _access(self, scope: Scope) -> Access:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(given) != 1:
+            return Access.NOTHING
+        # Both are compared, so that the time tells nothing about either.
+        controls = self._control is not None and hmac.compare_digest(given[0], self._control)
+        reads = self._read is not None and hmac.compare_digest(given[0], self._read)
+        return Access.CONTROL if controls else Access.READ if reads else Access.NOTHING
+
+    def _local_refusal(self, scope: Scope) -> JSONResponse | None:
+        peer = scope.get("client")
+        if peer is not None and peer[0] and not _is_loopback(peer[0]):
+            return JSONResponse(
+                {"detail": "this server has no API key, and so serves its own machine only"}, 403
+            )
+        for name, value in scope["headers"]:
+            if name == b"origin" and not _is_loopback(_host_of(value)):
+                return JSONResponse({"detail": "pages of other sites are not served"}, 403)
+        return None
 
 
 def token_digest(token: str) -> bytes:
@@ -33,33 +76,7 @@ def token_digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).digest()
 
 
-class RequireApiKey:
-    """ASGI middleware: every request needs ``Authorization: Bearer <api_key>``, else 401.
-
-    Raises:
-        ValueError: the key is blank.
-    """
-
-    def __init__(self, app: ASGIApp, *, api_key: str) -> None:
-        self._app = app
-        self._expected = f"Bearer {checked_api_key(api_key)}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is allowed."""
-        if scope["type"] == "http" and not self._allows(scope):
-            answer = JSONResponse(
-                {"detail": "unauthorized"}, 401, headers={"WWW-Authenticate": "Bearer"}
-            )
-            await answer(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-    def _allows(self, scope: Scope) -> bool:
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
-
-
-def checked_api_key(api_key: str) -> str:
+def checked_api_key(api_key: str, name: str = "api_key") -> str:
     """Return a key that a header can carry.
 
     Raises:
@@ -67,7 +84,25 @@ def checked_api_key(api_key: str) -> str:
     """
     if not api_key.strip() or not api_key.isascii() or not api_key.isprintable():
         raise ValueError(
-            "api_key must be printable ASCII and not blank (its value is not shown); pass None "
+            f"{name} must be printable ASCII and not blank (its value is not shown); pass None "
             "to serve without a key"
         )
     return api_key
+
+
+def _host_of(origin: bytes) -> str:
+    try:
+        return urlsplit(origin.decode("latin-1")).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback

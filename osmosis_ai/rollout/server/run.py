@@ -1,74 +1,80 @@
-"""Running one admitted rollout: model endpoint, backend, files on disk."""
+"""One rollout that this server runs."""
 
-import logging
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
-from osmosis_ai.gateway.gateway import Gateway
-from osmosis_ai.gateway.metrics import call_metrics
-from osmosis_ai.rollout.backend.base import ExecutionBackend
-from osmosis_ai.rollout.context import RolloutContext
-from osmosis_ai.rollout.execution import failure
-from osmosis_ai.rollout.trajectory.save import save_trajectory
-from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionRequest, ExecutionResult
+from osmosis_ai.rollout.context import RolloutProgress
+from osmosis_ai.rollout.server.lease import Lease
+from osmosis_ai.rollout.server.watch import Watch
+from osmosis_ai.rollout.trajectory.report import TrajectoryReport
+from osmosis_ai.rollout.types.execution import ExecutionResult
 from osmosis_ai.rollout.types.protocol import RolloutInitRequest
+from osmosis_ai.rollout.types.status import RolloutStatus
 
-logger = logging.getLogger(__name__)
+IN_BACKEND = (RolloutStatus.RUNNING, RolloutStatus.GRADING)
+
+type Save = Callable[[TrajectoryReport | None], Awaitable[None]]
 
 
-async def run_rollout(
-    request: RolloutInitRequest, backend: ExecutionBackend, gateway: Gateway
-) -> ExecutionResult:
-    """Run one rollout and return the result to announce, its files saved already.
+@dataclass(frozen=True)
+class Admitted:
+    """What identifies a rollout; see ``store.rows.NewRollout``."""
 
-    The backend's model calls go to an endpoint of ``gateway`` that lives as
-    long as this call. What escapes the backend becomes a failed result.
+    number: int
+    fingerprint: bytes
+    nonce: bytes
+    digest: bytes
+    attempt: int = 0
+
+
+@dataclass
+class Run:
+    """A rollout between its admission and the end of its task.
+
+    Attributes:
+        progress: where the backend reports the status.
+        watch: what callers see.
+        posted: the kinds of callbacks that are in the store.
+        workflow: how the workflow's phase ended, once it has.
+        save: writes the trajectory again, with a trainer's report.
+        disposition: how a cancellation was answered, for when it is asked again.
+        handed_over: it is stopped here for another server, or a later one, to run.
+        lost: another server took it over.
+        early: its result was there before its task had ended.
     """
-    opened = gateway.open(
-        request.rollout_id, request.chat_completions_url, api_key=request.llm_api_key
-    )
-    async with opened as endpoint:
-        with RolloutContext(endpoint.url, endpoint.token, request.rollout_id):
-            outcome = await _execute(request, backend)
-        await save_trajectory(
-            rollout_id=request.rollout_id,
-            result=outcome.result_to_save,
-            request_label=request.label,
-            request_metadata=request.metadata,
-            request_extra_fields=request.extra_fields,
-            diagnostics=outcome.result.extra_fields or None,
-            llm_calls=call_metrics(endpoint.calls),
-        )
-    return outcome.result
 
+    request: RolloutInitRequest
+    admitted: Admitted
+    observer: Callable[["Run", RolloutStatus], None]
+    lease: Lease | None = None
+    posted: set[str] = field(default_factory=set)
+    workflow: ExecutionResult | None = None
+    report: TrajectoryReport | None = None
+    save: Save | None = None
+    task: asyncio.Task[None] | None = None
+    ending: asyncio.Task[None] | None = None
+    disposition: str | None = None
+    handed_over: bool = False
+    lost: bool = False
+    early: bool = False
 
-async def check_route(request: RolloutInitRequest, gateway: Gateway) -> None:
-    """Open the rollout's endpoint and close it again, to refuse now what cannot run later.
+    def __post_init__(self) -> None:
+        self.watch = Watch(self.id)
+        self.progress = RolloutProgress(observer=self._moved)
 
-    Raises:
-        ValueError: the URL, the key or the id cannot be used.
-    """
-    opened = gateway.open(
-        request.rollout_id, request.chat_completions_url, api_key=request.llm_api_key
-    )
-    async with opened:
-        pass
+    @property
+    def id(self) -> str:
+        """The rollout's id."""
+        return self.request.rollout_id
 
+    @property
+    def lapsed(self) -> bool:
+        """Whether nobody polled for too long."""
+        return self.lease is not None and self.lease.lapsed
 
-async def _execute(request: RolloutInitRequest, backend: ExecutionBackend) -> ExecutionOutcome:
-    try:
-        outcome = await backend.execute(
-            ExecutionRequest(
-                id=request.rollout_id,
-                prompt=request.initial_messages,
-                label=request.label,
-                metadata=request.metadata,
-                agent_timeout_sec=request.agent_timeout_sec,
-                grader_timeout_sec=request.grader_timeout_sec,
-                grade=request.grade,
-            )
-        )
-    except Exception as exc:
-        logger.exception("Rollout %s: the backend raised", request.rollout_id)
-        return ExecutionOutcome(workflow=failure(exc))
-    if not outcome.result.status.is_terminal:
-        raise RuntimeError(f"the backend returned the status {outcome.result.status.value!r}")
-    return outcome
+    def _moved(self, status: RolloutStatus) -> None:
+        # An end counts once its result is stored, not when the backend says so.
+        if status in IN_BACKEND and not self.watch.finished:
+            self.watch.move(status)
+            self.observer(self, status)

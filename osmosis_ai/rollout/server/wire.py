@@ -83,3 +83,8 @@ def _clean(value: Any) -> Any:
     if isinstance(value, dict):
         return {clean_text(key): _clean(item) for key, item in value.items()}
     return value
+
+
+def is_clean(text: str) -> bool:
+    """Whether a database can hold ``text``: valid Unicode without NUL."""
+    return "\0" not in text and clean_text(text) == text

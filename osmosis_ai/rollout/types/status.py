@@ -34,7 +34,8 @@ class RolloutErrorCategory(StrEnum):
     """Why a rollout failed, in one word that a trainer can act on.
 
     ``infrastructure_error`` is ours: the sandbox or its host failed, not the
-    agent, so the rollout may be run again without bias.
+    agent, so the rollout may be run again without bias. ``interrupted`` is ours
+    too: the engine that ran it was stopped or killed.
     """
 
     TIMEOUT = "timeout"
@@ -44,6 +45,7 @@ class RolloutErrorCategory(StrEnum):
     LEASE_EXPIRED = "lease_expired"
     INTERNAL_ERROR = "internal_error"
     INFRASTRUCTURE_ERROR = "infrastructure_error"
+    INTERRUPTED = "interrupted"
 
 
 class GraderStatus(StrEnum):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +64,13 @@ def body(rollout_id: str = "r-1", **fields: Any) -> dict[str, Any]:
         "label": "408",
         "chat_completions_url": "embedded/multiply",
     } | fields
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], within_sec: float = 20) -> None:
+    """Ask again and again until ``condition`` holds; fails when it does not in time."""
+    async with asyncio.timeout(within_sec):
+        while not await condition():  # noqa: ASYNC110 (a server offers no event to wait on)
+            await asyncio.sleep(0.02)
 
 
 @asynccontextmanager

@@ -16,10 +16,10 @@ from osmosis_ai.rollout import (
     LocalBackend,
     RolloutStatus,
 )
-from osmosis_ai.rollout.server import create_rollout_server, run, service
+from osmosis_ai.rollout.server import create_rollout_server, execute, shutdown
 from osmosis_ai.rollout.types import POLLING_LEASE_HEADER
 from tests.local_backend.gates import Gate, GatedWorkflow, QuickWorkflow, until, workflow_config
-from tests.rollout.server.serving import Caller, body, serve
+from tests.rollout.server.serving import Caller, body, eventually, serve
 from tests.rollout.server.workflows import StubbornWorkflow
 
 pytestmark = pytest.mark.usefixtures("artifact_root")
@@ -153,7 +153,12 @@ async def test_a_poll_after_the_deadline_does_not_revive() -> None:
         assert backend.health()["concurrency"]["running"] == 1
         assert (await caller.poll(token)).json()["err_category"] == "lease_expired"
         assert (await caller.start(label="another")).status_code == 409
-        await until(lambda: backend.health()["concurrency"]["running"] == 0)
+
+        async def nothing_runs() -> bool:
+            health = (await caller.http.get("/health")).json()
+            return bool(health["lifecycle"]["active_rollouts"] == 0)
+
+        await eventually(nothing_runs)
         assert (await caller.poll(token)).status_code == 404
 
 
@@ -190,7 +195,7 @@ async def test_a_crash_of_the_servers_own_code(monkeypatch: pytest.MonkeyPatch) 
     async def broken(**_: Any) -> None:
         raise KeyError("bug")
 
-    monkeypatch.setattr(run, "save_trajectory", broken)
+    monkeypatch.setattr(execute, "save_trajectory", broken)
     async with serve(create_rollout_server(backend=LocalBackend(workflow=QuickWorkflow))) as caller:
         result = await caller.result(await caller.admitted())
     assert (result["status"], result["err_category"]) == ("failure", "internal_error")
@@ -208,13 +213,12 @@ async def test_shutdown_lets_a_rollout_finish() -> None:
 
 @pytest.mark.parametrize("kind", ["local", "plain"])
 async def test_shutdown_cancels_what_does_not_finish(
-    kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(service, "DRAIN_SEC", 0.1)
     caplog.set_level(logging.ERROR)
     gate = Gate()
     backend = gated(gate) if kind == "local" else PlainBackend(gate)
-    async with serve(create_rollout_server(backend=backend)) as caller:
+    async with serve(create_rollout_server(backend=backend, shutdown_grace_sec=0.1)) as caller:
         await caller.admitted("r-1")
         await caller.admitted("r-2")
         await until(lambda: gate.inside >= 1)
@@ -225,10 +229,10 @@ async def test_shutdown_cancels_what_does_not_finish(
 async def test_shutdown_says_what_ignores_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("DRAIN_SEC", "CANCEL_SEC", "FORCE_SEC"):
-        monkeypatch.setattr(service, name, 0.1)
+    for name in ("CANCEL_SEC", "FORCE_SEC"):
+        monkeypatch.setattr(shutdown, name, 0.1)
     backend = DeafBackend()
-    async with serve(create_rollout_server(backend=backend)) as caller:
+    async with serve(create_rollout_server(backend=backend, shutdown_grace_sec=0.1)) as caller:
         await caller.admitted()
         await until(lambda: backend.running)
     assert not backend.running

@@ -1,0 +1,199 @@
+"""Callbacks in the store, until they are delivered or given up."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, and_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from osmosis_ai.rollout.server.callbacks.auth import ControllerAuth
+from osmosis_ai.rollout.server.callbacks.entries import Callback, CallbackKind, Pending
+from osmosis_ai.rollout.server.store.keys import CredentialsLostError, StoreKeys
+from osmosis_ai.rollout.server.store.rows import NewCallback
+from osmosis_ai.rollout.server.store.tables import callbacks, rollouts
+from osmosis_ai.rollout.server.store.writer import Change, Writer
+
+_PENDING = "pending"
+_KEY = "controller_api_key"
+
+
+@dataclass(frozen=True)
+class _Progress:
+    rollout_id: str
+    kind: str
+    values: dict[str, Any]
+
+
+async def add_callbacks(connection: AsyncConnection, items: Sequence[NewCallback]) -> list[bool]:
+    """Keep callbacks; ``False`` where the rollout is gone or had one of the kind."""
+    if not items:
+        return []
+    known = await connection.execute(
+        select(rollouts.c.id, rollouts.c.number).where(
+            rollouts.c.id.in_([item.rollout_id for item in items])
+        )
+    )
+    numbers = {row.id: row.number for row in known}
+    rows = [
+        {
+            "rollout": numbers[item.rollout_id],
+            "kind": item.kind,
+            "state": _PENDING,
+            "url": item.url,
+            "body": item.body,
+            "sealed": item.sealed,
+            "created_at": item.created_at,
+            "attempts": 0,
+            "next_attempt_at": 0.0,
+        }
+        for item in items
+        if item.rollout_id in numbers
+    ]
+    if not rows:
+        return [False] * len(items)
+    kind = postgresql if connection.dialect.name == "postgresql" else sqlite
+    adding = (
+        kind.insert(callbacks)
+        .on_conflict_do_nothing(index_elements=[callbacks.c.rollout, callbacks.c.kind])
+        .returning(callbacks.c.rollout, callbacks.c.kind)
+    )
+    added = {(row.rollout, row.kind) for row in await connection.execute(adding, rows)}
+    return [(numbers.get(item.rollout_id), item.kind) in added for item in items]
+
+
+async def _progress(connection: AsyncConnection, items: Sequence[_Progress]) -> Sequence[None]:
+    for item in items:
+        number = select(rollouts.c.number).where(rollouts.c.id == item.rollout_id)
+        await connection.execute(
+            update(callbacks)
+            .where(callbacks.c.rollout == number.scalar_subquery(), callbacks.c.kind == item.kind)
+            .values(**item.values)
+        )
+    return [None] * len(items)
+
+
+ADD: Change[NewCallback, bool] = Change(5, add_callbacks)
+PROGRESS: Change[_Progress, None] = Change(7, _progress)
+
+
+class CallbackRows:
+    """The ``CallbackStore`` of one server: what it has to deliver is what its rollouts left."""
+
+    def __init__(self, engine: AsyncEngine, writer: Writer, keys: StoreKeys, server: str) -> None:
+        self._engine = engine
+        self._writer = writer
+        self._keys = keys
+        self._server = server
+        self._unsealed: dict[tuple[str, str], ControllerAuth] = {}
+
+    def prepared(self, callback: Callback) -> NewCallback:
+        """What to store for a callback. A key that cannot be sealed stays in memory."""
+        key = callback.auth.api_key
+        if key is not None and not self._keys.seals:
+            self._unsealed[callback.rollout_id, callback.kind.value] = callback.auth
+        return NewCallback(
+            callback.rollout_id,
+            callback.kind.value,
+            callback.url,
+            callback.body,
+            self._keys.seal({} if key is None else {_KEY: key}),
+            callback.created_at,
+        )
+
+    async def add(self, callback: Callback) -> bool:
+        """Keep a new callback, unless its rollout had one of its kind."""
+        return await self._writer.submit(ADD, self.prepared(callback))
+
+    async def pending(self) -> Sequence[Pending]:
+        """The callbacks that this server has to deliver."""
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(self._mine())).all()
+        return [
+            Pending(
+                row.id,
+                CallbackKind(row.kind),
+                row.url,
+                row.created_at,
+                row.attempts,
+                row.next_attempt_at,
+            )
+            for row in rows
+        ]
+
+    async def load(self, rollout_id: str, kind: CallbackKind) -> Callback | None:
+        """The whole callback, while it is pending and this server's."""
+        wanted = self._mine().where(rollouts.c.id == rollout_id, callbacks.c.kind == kind.value)
+        query = wanted.add_columns(callbacks.c.body, callbacks.c.sealed)
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        lost = None
+        auth = self._unsealed.get((rollout_id, kind.value))
+        if auth is None:
+            try:
+                auth = ControllerAuth(self._keys.unseal(row.sealed).get(_KEY))
+            except CredentialsLostError as exc:
+                auth, lost = ControllerAuth(), str(exc)
+        return Callback(
+            row.id,
+            kind,
+            row.url,
+            row.body,
+            auth,
+            row.created_at,
+            row.attempts,
+            row.next_attempt_at,
+            lost_credential=lost,
+        )
+
+    async def record_attempt(
+        self,
+        rollout_id: str,
+        kind: CallbackKind,
+        *,
+        attempts: int,
+        next_attempt_at: float,
+        problem: str,
+    ) -> None:
+        """Note an attempt that did not work."""
+        values = {
+            "attempts": attempts,
+            "next_attempt_at": next_attempt_at,
+            "problem": _text(problem),
+        }
+        await self._writer.submit(PROGRESS, _Progress(rollout_id, kind.value, values))
+
+    async def delivered(self, rollout_id: str, kind: CallbackKind) -> None:
+        """Note that the trainer has it."""
+        await self._end(rollout_id, kind, {"state": "delivered"})
+
+    async def failed(self, rollout_id: str, kind: CallbackKind, problem: str) -> None:
+        """Note that it is given up."""
+        await self._end(rollout_id, kind, {"state": "failed", "problem": _text(problem)})
+
+    async def _end(self, rollout_id: str, kind: CallbackKind, values: dict[str, Any]) -> None:
+        self._unsealed.pop((rollout_id, kind.value), None)
+        ended = {**values, "body": None, "sealed": None}
+        await self._writer.submit(PROGRESS, _Progress(rollout_id, kind.value, ended))
+
+    def _mine(self) -> Select[Any]:
+        return (
+            select(
+                rollouts.c.id,
+                callbacks.c.kind,
+                callbacks.c.url,
+                callbacks.c.created_at,
+                callbacks.c.attempts,
+                callbacks.c.next_attempt_at,
+            )
+            .join(rollouts, rollouts.c.number == callbacks.c.rollout)
+            .where(and_(callbacks.c.state == _PENDING, rollouts.c.owner == self._server))
+        )
+
+
+def _text(problem: str) -> bytes:
+    return json.dumps(problem).encode()

@@ -1,0 +1,1 @@
+"""Hostile callers of a rollout server, and what honest ones notice of them."""

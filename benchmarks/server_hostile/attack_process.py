@@ -1,0 +1,36 @@
+"""The hostile callers, in a process of their own.
+
+    python -m benchmarks.server_hostile.attack_process PORT SCALE
+
+A line of names starts those attacks and is answered when they are under way; an empty line ends
+them and is answered with a tally of what the server answered.
+"""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+
+from benchmarks.model_path.process import announce, say
+from benchmarks.server_hostile.attacks import ATTACKS
+from benchmarks.server_hostile.attacks.base import Target
+
+
+async def main() -> None:
+    """Attack until standard input ends."""
+    port, scale = int(sys.argv[1]), float(sys.argv[2])
+    target = Target(port, scale)
+    async with AsyncExitStack() as lines:
+        stack = await lines.enter_async_context(AsyncExitStack())
+        async for line in announce({}):
+            if line:
+                target = Target(port, scale)
+                for name in line.split():
+                    await stack.enter_async_context(ATTACKS[name](target))
+                say({})
+            else:
+                await stack.aclose()
+                say(dict(target.answers))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,1 @@
+"""Thousands of rollouts in flight on one server, each polled, ours against the vendor's."""

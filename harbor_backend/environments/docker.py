@@ -90,6 +90,7 @@ class DockerEnvironment(BaseEnvironment):
         self._loopback: Loopback | None = None
         self._stack = AsyncExitStack()
         self.name = ""
+        self.has_graded = False
         super().__init__(*args, **kwargs)
 
     @staticmethod

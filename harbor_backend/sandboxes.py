@@ -93,6 +93,17 @@ async def remove_sandboxes(engine: Engine, sandboxes: Iterable[Sandbox]) -> list
     return removed
 
 
+async def remove_dead_namespaces(engine: Engine) -> None:
+    """Remove what should have held a namespace, and whose owner died before it began to.
+
+    Raises:
+        EngineError: the engine does not answer.
+    """
+    for record in await _containers(engine, labels.NAMESPACE):
+        if _owner(record["Labels"][labels.NAMESPACE]) is Owner.DEAD:
+            await engine.remove(record["Id"])
+
+
 async def keep_sandbox(engine: Engine, sandbox: Sandbox) -> Sandbox:
     """Rename a sandbox so that no reaper takes it; returns it under its new name.
 

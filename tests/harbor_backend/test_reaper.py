@@ -128,6 +128,15 @@ async def test_a_sandbox_of_a_living_engine_stays_until_that_engine_is_dead(
     assert not await exists(api, container)
 
 
+async def test_what_holds_a_namespace_goes_with_its_engine_only(api: Engine, make: Make) -> None:
+    with living_instance() as identifier:
+        container = await make({labels.NAMESPACE: identifier})
+        assert container not in {s.container for s in await reap(api)}
+        assert await exists(api, container)
+    await reap(api)
+    assert not await exists(api, container)
+
+
 async def test_nothing_else_is_touched(api: Engine, make: Make) -> None:
     dead = dead_instance()
     others = [

@@ -1,10 +1,10 @@
-"""Network namespaces that hold a loopback only, lent to one sandbox after the other.
+"""Network namespaces, lent to one sandbox after the other.
 
 Making and removing a namespace costs an engine more than all the rest of a
-container (it starts itself once more as a hook each time). A namespace without
-a network has nothing in it that a sandbox without NET_ADMIN could change, and
-what listened in it dies with the sandbox: so it is made once and used again,
-by one sandbox at a time.
+container: it starts itself once more as a hook each time. A sandbox without
+NET_ADMIN can change nothing of its namespace, and what listened in it dies with
+the sandbox. So it is made once and used again, by one sandbox at a time, and
+for an hour at most.
 
 Each is held by a container that does nothing. It lives as long as a connection
 to this process, so that none outlives its engine, however that ends.
@@ -15,10 +15,11 @@ import io
 import shutil
 import socket
 import tarfile
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +33,30 @@ HOSTNAME = "sandbox"
 
 _START_TIMEOUT_SEC = 60
 _MAX_FREE = 64
-_IMAGE = f"{labels.PREFIX}-loopback:1"
+_MAX_AGE_SEC = 3600
+_IMAGE = f"{labels.PREFIX}-namespace:1"
 _SOCKET = "held.sock"
 _HOLD = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)"
-# What an engine writes for a container without a network.
-_FILES = {
-    "hosts": "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-    "hostname": f"{HOSTNAME}\n",
-    "resolv.conf": "",
-}
+# What an engine writes for each container, and shares among those of one namespace.
+_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
+_MAX_FILE_BYTES = 64 * 1024
 
-_free: dict[str, list["Loopback"]] = {}
+type _Kind = tuple[str, str]
 
 
 @dataclass(eq=False)
-class Loopback:
-    """One namespace; ``occupied`` while a container may still run in it."""
+class Namespace:
+    """One namespace; ``occupied`` while a container may still run in it.
 
-    host: str
+    ``files`` holds what the engine wrote into its holder: ``{path: content}``.
+    """
+
+    kind: _Kind
     container: str
     connection: socket.socket
+    files: Mapping[str, bytes]
     occupied: bool = False
+    made_at: float = field(default_factory=time.monotonic)
 
     @property
     def network_mode(self) -> str:
@@ -60,8 +64,10 @@ class Loopback:
         return f"container:{self.container}"
 
     @property
-    def alive(self) -> bool:
-        """Whether its holder still runs."""
+    def usable(self) -> bool:
+        """Whether its holder still runs, and is not too old to know the host's resolvers."""
+        if time.monotonic() - self.made_at > _MAX_AGE_SEC:
+            return False
         try:
             return bool(self.connection.recv(1, socket.MSG_DONTWAIT))
         except BlockingIOError:
@@ -75,27 +81,45 @@ class Loopback:
 
     def give_back(self) -> None:
         """Make it free for the next sandbox, unless something may still run in it."""
-        free = _free.setdefault(self.host, [])
+        free = _free.setdefault(self.kind, [])
         if self.occupied or len(free) >= _MAX_FREE:
             self.close()
         else:
             free.append(self)
 
+    def own_files(self, folder: Path) -> dict[str, Path]:
+        """Write a sandbox's own copy of ``files`` to a folder; returns ``{path: copy}``.
 
-async def borrow_loopback(engine: Engine, runtime_dir: Path) -> Loopback:
-    """Return a namespace that no other sandbox uses, until ``give_back()``.
+        Without them, the sandboxes of one namespace would share and could change its holder's.
+        """
+        copies = {path: folder / Path(path).name for path in self.files}
+        for path, copy in copies.items():
+            copy.write_bytes(self.files[path])
+            copy.chmod(0o644)
+        return copies
+
+
+_free: dict[_Kind, list[Namespace]] = {}
+
+
+async def borrow_namespace(engine: Engine, network: str, runtime_dir: Path) -> Namespace:
+    """Return a namespace in a network that no other sandbox uses, until ``give_back()``.
+
+    Args:
+        network: the engine's name of it: ``none`` has a loopback only.
+        runtime_dir: any runtime; its interpreter runs the holder.
 
     Raises:
         EngineError: the engine does not answer, or refuses the holder.
         TimeoutError: the holder did not come up.
     """
-    free = _free.setdefault(engine.host, [])
+    free = _free.setdefault((engine.host, network), [])
     while free:
-        loopback = free.pop()
-        if loopback.alive:
-            return loopback
-        loopback.close()
-    making = asyncio.ensure_future(_make(engine, runtime_dir))
+        namespace = free.pop()
+        if namespace.usable:
+            return namespace
+        namespace.close()
+    making = asyncio.ensure_future(_make(engine, network, runtime_dir))
     try:
         return await asyncio.shield(making)
     except asyncio.CancelledError:
@@ -103,36 +127,24 @@ async def borrow_loopback(engine: Engine, runtime_dir: Path) -> Loopback:
         raise
 
 
-def etc_files(channel_dir: Path) -> dict[str, Path]:
-    """Write a sandbox's own ``/etc/hosts`` and the like; returns ``{target: source}``.
-
-    Without them, all sandboxes of one namespace would share and could change its holder's.
-    """
-    folder = channel_dir / "etc"
-    folder.mkdir()
-    for name, text in _FILES.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o644)
-    return {f"/etc/{name}": folder / name for name in _FILES}
-
-
-def _keep_for_the_next(making: asyncio.Future[Loopback]) -> None:
+def _keep_for_the_next(making: asyncio.Future[Namespace]) -> None:
     if not making.cancelled() and making.exception() is None:
         making.result().give_back()
 
 
-async def _make(engine: Engine, runtime_dir: Path) -> Loopback:
+async def _make(engine: Engine, network: str, runtime_dir: Path) -> Namespace:
     with _listening() as (server, folder):
-        name = f"{labels.PREFIX}-loopback-{uuid.uuid4().hex[:12]}"
-        container = await _create(engine, name, _config(runtime_dir, folder))
+        name = f"{labels.PREFIX}-namespace-{uuid.uuid4().hex[:12]}"
+        container = await _create(engine, name, _config(network, runtime_dir, folder))
         try:
             await engine.start(container)
             async with asyncio.timeout(_START_TIMEOUT_SEC):
                 connection, _ = await asyncio.get_running_loop().sock_accept(server)
+            files = {path: await _read(engine, container, path) for path in _FILES}
         except BaseException:
             await engine.remove(container)
             raise
-    return Loopback(engine.host, container, connection)
+    return Namespace((engine.host, network), container, connection, files)
 
 
 @contextmanager
@@ -176,7 +188,16 @@ async def _import_image(engine: Engine) -> None:
     )
 
 
-def _config(runtime_dir: Path, folder: Path) -> dict[str, Any]:
+async def _read(engine: Engine, container: str, path: str) -> bytes:
+    """Return the beginning of a file that the engine wrote into a container of ours."""
+    stream = engine.stream("GET", f"/containers/{container}/archive", params={"path": path})
+    archive = io.BytesIO(b"".join([chunk async for chunk in stream]))
+    with tarfile.open(fileobj=archive) as tar:
+        file = tar.extractfile(tar.getmembers()[0])
+        return b"" if file is None else file.read(_MAX_FILE_BYTES)
+
+
+def _config(network: str, runtime_dir: Path, folder: Path) -> dict[str, Any]:
     def mount(source: Path, target: str) -> dict[str, Any]:
         return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": True}
 
@@ -184,9 +205,9 @@ def _config(runtime_dir: Path, folder: Path) -> dict[str, Any]:
         "Image": _IMAGE,
         "Hostname": HOSTNAME,
         "Entrypoint": [RUNTIME_PYTHON, "-I", "-S", "-c", _HOLD, f"{CHANNEL_DIR}/{_SOCKET}"],
-        "Labels": {labels.LOOPBACK: instance_id()},
+        "Labels": {labels.NAMESPACE: instance_id()},
         "HostConfig": {
-            "NetworkMode": "none",
+            "NetworkMode": network,
             "AutoRemove": True,
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],

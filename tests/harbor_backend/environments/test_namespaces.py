@@ -1,4 +1,4 @@
-"""Sandboxes without a network borrow their network namespace, and see nothing of who had it."""
+"""Sandboxes borrow their network namespace, and see nothing of who had it."""
 
 import asyncio
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from harbor.models.task.config import NetworkMode
 
 from harbor_backend import labels
-from harbor_backend.environments import loopback
+from harbor_backend.environments import namespaces
 from harbor_backend.environments.docker import DockerEnvironment
 from harbor_backend.instance import instance_id
 from harbor_backend.runtime import Runtime
@@ -25,12 +25,12 @@ LISTEN = (
     "import socket, time; s = socket.create_server(('127.0.0.1', 18417)); "
     "print('listens', flush=True); time.sleep(600)"
 )
-DIES_WITH_A_LOOPBACK = """
+DIES_WITH_A_NAMESPACE = """
 import asyncio, os, pathlib, sys
 from harbor_backend.environments.engine import shared_engine
-from harbor_backend.environments.loopback import borrow_loopback
+from harbor_backend.environments.namespaces import borrow_namespace
 async def main():
-    held = await borrow_loopback(shared_engine(), pathlib.Path(sys.argv[1]))
+    held = await borrow_namespace(shared_engine(), 'none', pathlib.Path(sys.argv[1]))
     print(held.container, flush=True)
     sys.stdin.read()
 asyncio.run(main())
@@ -119,14 +119,41 @@ async def test_a_holder_that_is_gone_is_replaced(make: Make, engine: Any) -> Non
     assert await output(await started(make), "echo works") == "works"
 
 
-async def test_a_sandbox_with_a_network_borrows_nothing(make: Make) -> None:
-    private = await namespace(await started(make))
-    assert await namespace(await started(make, network=NetworkMode.PUBLIC)) != private
+async def test_namespaces_with_and_without_a_network_are_not_mixed_up(make: Make) -> None:
+    for network, devices in ((NetworkMode.NO_NETWORK, 1), (NetworkMode.PUBLIC, 2)):
+        for _ in range(2):
+            sandbox = await started(make, network=network)
+            assert len((await output(sandbox, "ls /sys/class/net")).split()) == devices
+            await sandbox.stop(delete=True)
+
+
+async def test_a_public_sandbox_knows_what_the_engine_says_of_its_network(
+    make: Make, engine: Any
+) -> None:
+    plain = engine.containers.run(
+        BASE_IMAGE, ["sh", "-c", "cat /etc/resolv.conf; hostname -I"], remove=True
+    ).decode()
+    sandbox = await started(make, network=NetworkMode.PUBLIC)
+    resolvers, _, address = plain.strip().rpartition("\n")
+    assert await output(sandbox, "cat /etc/resolv.conf") == resolvers.strip()
+    own = await output(sandbox, "hostname -I")
+    assert own.rpartition(".")[0] == address.strip().rpartition(".")[0]
+    assert own in await output(sandbox, "cat /etc/hosts")
+
+
+async def test_an_old_namespace_is_not_lent_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await started(make)
+    where = await namespace(first)
+    await first.stop(delete=True)
+    monkeypatch.setattr(namespaces, "_MAX_AGE_SEC", 0)
+    assert await namespace(await started(make)) != where
 
 
 def test_no_holder_outlives_its_engine(engine: Any, sdk_runtime: Runtime) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", DIES_WITH_A_LOOPBACK, str(sdk_runtime.path)],
+        [sys.executable, "-c", DIES_WITH_A_NAMESPACE, str(sdk_runtime.path)],
         cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
@@ -142,14 +169,14 @@ def test_no_holder_outlives_its_engine(engine: Any, sdk_runtime: Runtime) -> Non
 async def test_what_is_still_occupied_is_not_lent_again(make: Make) -> None:
     sandbox = await started(make)
     where = await namespace(sandbox)
-    held = sandbox._loopback
+    held = sandbox._namespace
     assert held is not None
     held.give_back()
-    assert all(found is not held for found in loopback._free[held.host])
+    assert all(found is not held for found in namespaces._free[held.kind])
     assert await namespace(await started(make)) != where
 
 
 def holders(engine: Any) -> list[Any]:
-    mine = {"label": f"{labels.LOOPBACK}={instance_id()}"}
+    mine = {"label": f"{labels.NAMESPACE}={instance_id()}"}
     found: list[Any] = engine.containers.list(all=True, filters=mine)
     return found

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
 
 from harbor_backend import labels
 from harbor_backend.environments.engine import Engine, EngineError
@@ -63,6 +65,14 @@ async def make(api: Engine) -> AsyncIterator[Make]:
     yield container
     for identifier in made:
         await api.remove(identifier)
+
+
+@pytest.fixture
+def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A container that another tool started, with that tool's own labels."""
+    monkeypatch.setattr(testcontainers_config, "ryuk_disabled", True)  # its image is not here
+    with DockerContainer(BASE_IMAGE, network_mode="none").with_command("sleep 600") as container:
+        yield str(container.get_wrapped_container().id)
 
 
 @contextmanager
@@ -137,9 +147,10 @@ async def test_what_holds_a_namespace_goes_with_its_engine_only(api: Engine, mak
     assert not await exists(api, container)
 
 
-async def test_nothing_else_is_touched(api: Engine, make: Make) -> None:
+async def test_nothing_else_is_touched(api: Engine, make: Make, stranger: str) -> None:
     dead = dead_instance()
     others = [
+        stranger,
         await make(marks(dead), prefix=labels.KEPT_PREFIX),
         await make({}),
         await make({labels.INSTANCE: dead, labels.ROLLOUT: "r-1"}),

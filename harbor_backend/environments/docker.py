@@ -398,6 +398,8 @@ class DockerEnvironment(BaseEnvironment):
     ) -> None:
         if isinstance(executor, Channel):
             await executor.keep()
+        if self._namespace is not None:
+            self._namespace.keep()
         kept = self.name.replace(labels.PREFIX, labels.KEPT_PREFIX, 1)
         await engine.call("POST", f"/containers/{container}/rename", params={"name": kept})
         self.name = kept

@@ -11,6 +11,7 @@ to this process, so that none outlives its engine, however that ends.
 """
 
 import asyncio
+import contextlib
 import io
 import shutil
 import socket
@@ -36,7 +37,10 @@ _MAX_FREE = 64
 _MAX_AGE_SEC = 3600
 _IMAGE = f"{labels.PREFIX}-namespace:1"
 _SOCKET = "held.sock"
-_HOLD = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)"
+_HOLD = (
+    "import signal, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
+    "while s.recv(1): signal.pause()"
+)
 # What an engine writes for each container, and shares among those of one namespace.
 _FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 _MAX_FILE_BYTES = 64 * 1024
@@ -74,6 +78,11 @@ class Namespace:
             return True
         except OSError:
             return False
+
+    def keep(self) -> None:
+        """Let the holder outlive this process, for a sandbox that does."""
+        with contextlib.suppress(OSError):  # it is gone already
+            self.connection.send(b"k")
 
     def close(self) -> None:
         """End the holder; the engine removes it."""

@@ -145,10 +145,10 @@ async def test_an_old_namespace_is_not_lent_again(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await started(make)
-    where = await namespace(first)
+    old = first._namespace
     await first.stop(delete=True)
     monkeypatch.setattr(namespaces, "_MAX_AGE_SEC", 0)
-    assert await namespace(await started(make)) != where
+    assert (await started(make))._namespace is not old
 
 
 def test_no_holder_outlives_its_engine(engine: Any, sdk_runtime: Runtime) -> None:

@@ -10,6 +10,7 @@ SANDBOX = "ai.osmosis.sandbox"
 INSTANCE = "ai.osmosis.instance"
 ROLLOUT = "ai.osmosis.rollout"
 IMAGE = "ai.osmosis.image"
+NAMESPACE = "ai.osmosis.namespace"
 
 
 def container_name(session_id: str, unique: str) -> str:

@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 GRACE_SEC = 10.0
 _LOG_LIMIT = 4 * 1024 * 1024
 _OUT_OF_MEMORY_CODE = 137
+_RUNNER = (RUNTIME_PYTHON, "-I", "-m", "osmosis_ai.rollout.container.runner")
 # The runtime's OpenSSL was built for the host's paths, which the image need not have.
 _ENVIRONMENT = {"SSL_CERT_FILE": f"{RUNTIME_DIR}/ca.pem"}
 
@@ -86,14 +87,18 @@ async def _over_descriptor(
     Neither is ever a file, so nothing that the agent starts can read the one
     or write the other.
     """
+    arguments = _arguments(phase, "-", "fd:3")
     command = Command(
-        _argv(phase, "-", "fd:3"),
+        [*_RUNNER, *arguments],
         env=_ENVIRONMENT,
         stdin=encode(task),
         timeout_sec=limit,
         output_limit=_LOG_LIMIT,
         result_limit=MAX_RESULT_BYTES,
+        # What a grader was given went through the supervisor, of which a fork is a copy.
+        runner=None if environment.has_graded else arguments,
     )
+    environment.has_graded |= phase is GRADER
     done = await environment.run(command)
     return done, b"" if done.result_dropped else done.result
 
@@ -114,7 +119,7 @@ async def _over_files(
         timed_out = False
         try:
             done = await environment.exec(
-                " ".join(_argv(phase, input_path, result_path)),
+                " ".join([*_RUNNER, *_arguments(phase, input_path, result_path)]),
                 env=_ENVIRONMENT,
                 timeout_sec=seconds,
             )
@@ -135,9 +140,8 @@ async def _over_files(
         return run, result.read_bytes()
 
 
-def _argv(phase: Phase, source: str, target: str) -> list[str]:
-    module = "osmosis_ai.rollout.container.runner"
-    return [RUNTIME_PYTHON, "-I", "-m", module, phase.name, "--input", source, "--result", target]
+def _arguments(phase: Phase, source: str, target: str) -> list[str]:
+    return [phase.name, "--input", source, "--result", target]
 
 
 def _no_result(

@@ -5,7 +5,12 @@ import logging
 from contextlib import AsyncExitStack
 
 from harbor_backend.environments.engine import Engine, EngineError, shared_engine
-from harbor_backend.sandboxes import Sandbox, list_sandboxes, remove_sandboxes
+from harbor_backend.sandboxes import (
+    Sandbox,
+    list_sandboxes,
+    remove_dead_namespaces,
+    remove_sandboxes,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +27,7 @@ async def reap(engine: Engine) -> list[Sandbox]:
     Raises:
         EngineError: the engine does not answer.
     """
+    await remove_dead_namespaces(engine)
     dead = {s.container for s in await list_sandboxes(engine) if s.stale}
     if not dead:
         return []

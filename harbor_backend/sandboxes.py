@@ -90,7 +90,29 @@ async def remove_sandboxes(engine: Engine, sandboxes: Iterable[Sandbox]) -> list
     removed = [sandbox for sandbox in sandboxes if await _removed(engine, sandbox)]
     for project in sorted({s.project for s in removed if s.project is not None}):
         await _remove_networks(engine, project)
+    if removed:
+        await remove_dead_namespaces(engine)
     return removed
+
+
+async def remove_dead_namespaces(engine: Engine) -> None:
+    """Remove holders of namespaces whose owner is dead and that no sandbox lives in.
+
+    Most go with their owner. Left are those of sandboxes that were kept, and
+    those whose owner died before it had started them.
+
+    Raises:
+        EngineError: the engine does not answer.
+    """
+    holders = await _containers(engine, labels.NAMESPACE)
+    dead = [h["Id"] for h in holders if _owner(h["Labels"][labels.NAMESPACE]) is Owner.DEAD]
+    if not dead:
+        return
+    everything = await engine.call("GET", "/containers/json", params={"all": "true"})
+    lived_in = {container["HostConfig"]["NetworkMode"] for container in everything}
+    for holder in dead:
+        if f"container:{holder}" not in lived_in:
+            await engine.remove(holder)
 
 
 async def keep_sandbox(engine: Engine, sandbox: Sandbox) -> Sandbox:

@@ -42,7 +42,11 @@ class RunResult:
 
 @dataclass
 class Command:
-    """A command for the sandbox; ``timeout_sec`` ends its whole process tree."""
+    """A command for the sandbox; ``timeout_sec`` ends its whole process tree.
+
+    ``runner`` holds the arguments of the SDK's runner where ``argv`` starts it:
+    a supervisor may then fork one that is loaded already.
+    """
 
     argv: Sequence[str]
     user: str | int | None = None
@@ -52,6 +56,7 @@ class Command:
     stdin: bytes | None = None
     output_limit: int = OUTPUT_LIMIT
     result_limit: int = 0
+    runner: Sequence[str] | None = None
     on_output: OnOutput | None = field(default=None, repr=False)
 
 
@@ -85,6 +90,7 @@ class Channel:
             "stdin": command.stdin is not None,
             "limit": command.output_limit,
             "result_limit": command.result_limit,
+            "runner": None if command.runner is None else list(command.runner),
         }
         streams = {kind: bytearray() for kind in (frames.STDOUT, frames.STDERR, frames.RESULT)}
         limits = {

@@ -30,6 +30,7 @@ from harbor_backend.environments.channel_dir import make_channel_dir
 from harbor_backend.environments.engine import Engine, EngineError, shared_engine
 from harbor_backend.environments.engine_exec import EngineExec
 from harbor_backend.environments.images import Image, ensure_image, forget_image
+from harbor_backend.environments.namespaces import Namespace, borrow_namespace
 from harbor_backend.instance import instance_id
 from harbor_backend.trials import find_trial
 from osmosis_ai.gateway import Endpoint
@@ -86,8 +87,10 @@ class DockerEnvironment(BaseEnvironment):
         self._image_user: str | None = None
         self._shell: str | None = None
         self._channel_dir: Path | None = None
+        self._namespace: Namespace | None = None
         self._stack = AsyncExitStack()
         self.name = ""
+        self.has_graded = False
         super().__init__(*args, **kwargs)
 
     @staticmethod
@@ -111,6 +114,10 @@ class DockerEnvironment(BaseEnvironment):
     def supervised(self) -> bool:
         """Whether a supervisor serves this sandbox (else the Engine API does)."""
         return isinstance(self._exec, Channel)
+
+    @property
+    def _network(self) -> str:
+        return "none" if self._network_disabled else "default"
 
     @property
     def needs_no_permission(self) -> bool:
@@ -155,6 +162,9 @@ class DockerEnvironment(BaseEnvironment):
         listener = await self._listen(image)
         if self._trial_key is not None and self.session_id.endswith("__env"):
             await self.serve_model(find_trial(self._trial_key).endpoint)
+        if listener is not None and self._runtime_dir is not None:
+            self._namespace = await borrow_namespace(self._engine, self._network, self._runtime_dir)
+            self._stack.callback(self._namespace.give_back)
         config = self._container_config(image, supervised=listener is not None)
         try:
             self._container = await self._create(self._engine, config)
@@ -182,7 +192,7 @@ class DockerEnvironment(BaseEnvironment):
         try:
             if container is not None and self._engine is not None:
                 if delete:
-                    await self._engine.remove(container)
+                    await self._remove(self._engine, container)
                 else:
                     await self._keep(self._engine, container, executor)
         finally:
@@ -325,14 +335,21 @@ class DockerEnvironment(BaseEnvironment):
     async def _create(self, engine: Engine, config: dict[str, Any]) -> str:
         """Create the container; a cancelled creation is waited for and undone."""
         self.name = labels.container_name(self.session_id, uuid.uuid4().hex[:8])
+        if self._namespace is not None:
+            self._namespace.occupied = True
         creation = asyncio.ensure_future(engine.create(self.name, config))
         try:
             return await asyncio.shield(creation)
         except asyncio.CancelledError:
             done = (await asyncio.gather(creation, return_exceptions=True))[0]
             if isinstance(done, str):
-                await engine.remove(done)
+                await self._remove(engine, done)
             raise
+
+    async def _remove(self, engine: Engine, container: str) -> None:
+        gone = await engine.remove(container)
+        if gone and self._namespace is not None:
+            self._namespace.occupied = False
 
     def _container_config(self, image: Image, *, supervised: bool) -> dict[str, Any]:
         cpus = self._resource_limit_value("cpu", auto_mode=ResourceMode.LIMIT)
@@ -343,6 +360,11 @@ class DockerEnvironment(BaseEnvironment):
                 _bind(self._channel_dir, CHANNEL_DIR, read_only=True),
                 _bind(self._runtime_dir, RUNTIME_DIR, read_only=True),
             ]
+        network = self._network
+        if self._namespace is not None and self._channel_dir is not None:
+            network = self._namespace.network_mode
+            files = self._namespace.own_files(self._channel_dir)
+            mounts += [_bind(file, path, read_only=False) for path, file in files.items()]
         return {
             "Image": image.reference,
             "Cmd": self._command() if supervised else ["sh", "-c", "sleep infinity"],
@@ -354,7 +376,7 @@ class DockerEnvironment(BaseEnvironment):
                 labels.ROLLOUT: self._rollout_id,
             },
             "HostConfig": {
-                "NetworkMode": "none" if self._network_disabled else "default",
+                "NetworkMode": network,
                 "Mounts": mounts,
                 "NanoCpus": int(cpus * 1e9) if cpus else 0,
                 "Memory": memory_mb * 1024 * 1024 if memory_mb else 0,
@@ -376,6 +398,8 @@ class DockerEnvironment(BaseEnvironment):
     ) -> None:
         if isinstance(executor, Channel):
             await executor.keep()
+        if self._namespace is not None:
+            self._namespace.keep()
         kept = self.name.replace(labels.PREFIX, labels.KEPT_PREFIX, 1)
         await engine.call("POST", f"/containers/{container}/rename", params={"name": kept})
         self.name = kept

@@ -99,8 +99,11 @@ class Engine:
         """Start a created container."""
         await self.call("POST", f"/containers/{container}/start")
 
-    async def remove(self, container: str) -> None:
-        """Kill and remove a container with its anonymous volumes; gone already is fine."""
+    async def remove(self, container: str) -> bool:
+        """Kill and remove a container with its anonymous volumes; gone already is fine.
+
+        Returns whether it is known to be gone: somebody else may be removing it.
+        """
         try:
             await self.call(
                 "DELETE", f"/containers/{container}", params={"force": "true", "v": "true"}
@@ -108,6 +111,8 @@ class Engine:
         except EngineError as exc:
             if exc.status not in {404, 409}:  # 409: its removal is under way
                 raise
+            return exc.status == 404
+        return True
 
     async def inspect(self, container: str) -> dict[str, Any]:
         """Return the engine's record of a container."""

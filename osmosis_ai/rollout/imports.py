@@ -1,8 +1,6 @@
-"""Naming objects by ``module:attr`` and finding them again."""
+"""Finding what ``module:attr`` names."""
 
 import importlib
-import inspect
-import sys
 
 
 def resolve_object(path: str) -> object:
@@ -31,37 +29,3 @@ def resolve_object(path: str) -> object:
             raise ImportError(f"{module_name} does not export '{attribute}'")
         found = getattr(found, part)
     return found
-
-
-def to_import_path(value: object) -> str:
-    """Return ``module:attr`` for a class, or for an instance that a module holds by name.
-
-    Raises:
-        ValueError: no importable module holds it under a public name.
-    """
-    if isinstance(value, type):
-        if "<locals>" in value.__qualname__:
-            raise ValueError(
-                f"Cannot resolve import path of {value.__qualname__}: it is defined inside a "
-                "function; move it to module level"
-            )
-        return f"{value.__module__}:{value.__qualname__}"
-    for module_name in _candidate_modules(value):
-        module = sys.modules.get(module_name)
-        for name, held in vars(module).items() if module else ():
-            if held is value and not name.startswith("_"):
-                return f"{module_name}:{name}"
-    raise ValueError(
-        f"Cannot resolve import path of {type(value).__name__} instance {value!r}: keep it in a "
-        "module-level name of the module that defines its type, or pass 'module:name'"
-    )
-
-
-def _candidate_modules(value: object) -> list[str]:
-    own = type(value).__module__
-    frame = inspect.currentframe()
-    callers: list[str] = []
-    while frame is not None:
-        callers.append(str(frame.f_globals.get("__name__", "")))
-        frame = frame.f_back
-    return list(dict.fromkeys([own, *callers]))

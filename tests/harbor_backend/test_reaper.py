@@ -12,11 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
 
 from harbor_backend import labels
 from harbor_backend.environments.engine import Engine, EngineError
 from harbor_backend.reaper import reap
+from harbor_backend.runtime import Runtime
 from harbor_backend.sandboxes import (
     Owner,
     Sandbox,
@@ -32,6 +36,28 @@ ROOT = Path(__file__).parents[2]
 HOLDS_AN_ID = (
     "from harbor_backend.instance import instance_id\nprint(instance_id(), flush=True)\ninput()\n"
 )
+
+KEEPS_A_SANDBOX = """
+import asyncio, sys
+from pathlib import Path
+from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
+from harbor.models.trial.paths import TrialPaths
+from harbor_backend.environments.docker import DockerEnvironment
+from sandbox_images import BASE_IMAGE
+async def main():
+    sandbox = DockerEnvironment(
+        environment_dir=Path("tasks"), environment_name="kept", session_id="kept__env",
+        trial_paths=TrialPaths(trial_dir=Path("/nowhere")),
+        task_env_config=EnvironmentConfig(docker_image=BASE_IMAGE),
+        network_policy=NetworkPolicy(network_mode=NetworkMode.PUBLIC),
+        runtime_dir=sys.argv[1],
+    )
+    await sandbox.start(force_build=False)
+    holder = sandbox._namespace.container
+    await sandbox.stop(delete=False)
+    print(sandbox.name, holder, flush=True)
+asyncio.run(main())
+"""
 
 type Make = Callable[..., Awaitable[str]]
 
@@ -63,6 +89,14 @@ async def make(api: Engine) -> AsyncIterator[Make]:
     yield container
     for identifier in made:
         await api.remove(identifier)
+
+
+@pytest.fixture
+def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A container that another tool started, with that tool's own labels."""
+    monkeypatch.setattr(testcontainers_config, "ryuk_disabled", True)  # its image is not here
+    with DockerContainer(BASE_IMAGE, network_mode="none").with_command("sleep 600") as container:
+        yield str(container.get_wrapped_container().id)
 
 
 @contextmanager
@@ -128,9 +162,36 @@ async def test_a_sandbox_of_a_living_engine_stays_until_that_engine_is_dead(
     assert not await exists(api, container)
 
 
-async def test_nothing_else_is_touched(api: Engine, make: Make) -> None:
+async def test_what_holds_a_namespace_goes_with_its_engine_only(api: Engine, make: Make) -> None:
+    with living_instance() as identifier:
+        container = await make({labels.NAMESPACE: identifier})
+        assert container not in {s.container for s in await reap(api)}
+        assert await exists(api, container)
+    await reap(api)
+    assert not await exists(api, container)
+
+
+async def test_a_kept_sandbox_has_its_network_until_it_is_removed(
+    api: Engine, engine: Any, sdk_runtime: Runtime
+) -> None:
+    command = [sys.executable, "-c", KEEPS_A_SANDBOX, str(sdk_runtime.path)]
+    done = await anyio.run_process(command, cwd=ROOT)
+    name, holder = done.stdout.decode().split()
+    kept = engine.containers.get(name)
+    try:
+        await reap(api)
+        assert kept.exec_run("ls /sys/class/net").output.split() == [b"eth0", b"lo"]
+        assert await exists(api, holder)
+    finally:
+        found = [s for s in await list_sandboxes(api) if s.name == name]
+        await remove_sandboxes(api, found)
+    assert not await exists(api, holder)
+
+
+async def test_nothing_else_is_touched(api: Engine, make: Make, stranger: str) -> None:
     dead = dead_instance()
     others = [
+        stranger,
         await make(marks(dead), prefix=labels.KEPT_PREFIX),
         await make({}),
         await make({labels.INSTANCE: dead, labels.ROLLOUT: "r-1"}),

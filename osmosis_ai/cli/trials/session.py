@@ -43,11 +43,18 @@ def run_session(plan: Plan, *, json_output: bool) -> int:
 
 async def _stoppable(run: Any) -> list[TrialReport]:
     """Let SIGTERM do what Ctrl-C does."""
-    task = asyncio.current_task()
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    loop.set_exception_handler(_report_unless_benign)
     if task is not None and sys.platform != "win32":
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
     reports: list[TrialReport] = await run
     return reports
+
+
+def _report_unless_benign(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    # anyio's unix sockets do this when a call is cancelled in the very step that it gets data.
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
 
 
 def _write_report(plan: Plan, document: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import signal
 import time
 from typing import Any, NoReturn
 
+from . import warm
 from .frames import RESULT, RESULT_FD, STDERR, STDOUT
 from .users import User, find_user
 
@@ -39,10 +40,11 @@ class Job:
         kinds = [STDOUT, STDERR, *([RESULT] if request["result_limit"] else [])]
         streams = {kind: os.pipe() for kind in kinds}
         stdin = os.pipe() if request.get("stdin") else (os.open(os.devnull, os.O_RDONLY), -1)
+        forks_runner = bool(request.get("runner")) and warm.load()
         self.guard = os.fork()
         if self.guard == 0:
             try:
-                _guard(request, user, stdin[0], streams)
+                _guard(request, user, stdin[0], streams, forks_runner=forks_runner)
             finally:
                 os._exit(127)
         os.close(stdin[0])
@@ -78,7 +80,12 @@ class Job:
 
 
 def _guard(
-    request: dict[str, Any], user: User | None, stdin: int, streams: dict[int, Pipe]
+    request: dict[str, Any],
+    user: User | None,
+    stdin: int,
+    streams: dict[int, Pipe],
+    *,
+    forks_runner: bool,
 ) -> NoReturn:
     """Adopt the command's tree, and end with the command's own code.
 
@@ -90,7 +97,7 @@ def _guard(
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     command = os.fork()
     if command == 0:
-        _become(request, user, stdin, streams)
+        _become(request, user, stdin, streams, forks_runner=forks_runner)
     os.closerange(_STANDARD, _MAX_FD)
     while True:
         pid, status = os.waitpid(-1, 0)
@@ -99,7 +106,12 @@ def _guard(
 
 
 def _become(
-    request: dict[str, Any], user: User | None, stdin: int, streams: dict[int, Pipe]
+    request: dict[str, Any],
+    user: User | None,
+    stdin: int,
+    streams: dict[int, Pipe],
+    *,
+    forks_runner: bool,
 ) -> NoReturn:
     argv = request["argv"]
     try:
@@ -122,6 +134,8 @@ def _become(
                 environment["HOME"] = user.home
         if request.get("cwd"):
             os.chdir(request["cwd"])
+        if forks_runner:
+            warm.run(request["runner"], environment)
         if argv[0] == "bash" and not _on_path("bash", environment.get("PATH", os.defpath)):
             argv = ["sh", *argv[1:]]
         os.execvpe(argv[0], argv, environment)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterator
 
 _ROUNDS = 50
 _QUIET_ROUNDS = 3
@@ -15,23 +16,61 @@ def end_tree(guard: int) -> None:
     The guard adopts orphans of its tree, so detached processes are found too.
     """
     quiet = 0
-    for _ in range(_ROUNDS):
-        tree = descendants(guard)
-        # A chain of short-lived forks can slip past one look at the process table.
-        quiet = 0 if tree else quiet + 1
-        if quiet == _QUIET_ROUNDS:
-            break
-        for pid in tree:  # stopped first, so that nothing forks while it is being killed
-            _signal(pid, signal.SIGSTOP)
-        for pid in tree:
-            _signal(pid, signal.SIGKILL)
-        time.sleep(0.002)
-    _signal(guard, signal.SIGKILL)
+    with _stillness():
+        for _ in range(_ROUNDS):
+            tree = descendants(guard)
+            # One that is just ending hides its children from a look at the process table.
+            quiet = 0 if tree else quiet + 1
+            if quiet == _QUIET_ROUNDS:
+                break
+            for pid in tree:  # stopped first, so that nothing forks while it is being killed
+                _signal(pid, signal.SIGSTOP)
+            for pid in tree:
+                _signal(pid, signal.SIGKILL)
+            time.sleep(0.002)
+        _signal(guard, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _stillness() -> Iterator[None]:
+    """Hold every other process of the sandbox still, so that nothing forks out of sight.
+
+    The kernel signals all of them in one step that no fork can pass by, however
+    fast a chain of short-lived processes runs. Only the first process of a
+    sandbox may ask for it: anywhere else "all" could reach beyond the sandbox.
+    """
+    if os.getpid() != 1:
+        yield
+        return
+    stopped = {pid for pid, _, state in _processes() if state == b"T"}
+    with contextlib.suppress(ProcessLookupError):  # there is no other process
+        os.kill(-1, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid, _, _ in list(_processes()):
+            if pid != 1 and pid not in stopped:
+                _signal(pid, signal.SIGCONT)
 
 
 def descendants(root: int) -> list[int]:
     """Return the living descendants of a process, children before grandchildren."""
     children: dict[int, list[int]] = {}
+    living = set()
+    for pid, parent, state in _processes():
+        children.setdefault(parent, []).append(pid)
+        if state not in (b"Z", b"X"):
+            living.add(pid)
+    found: list[int] = []
+    frontier = [root]
+    while frontier:
+        frontier = [child for parent in frontier for child in children.get(parent, [])]
+        found += frontier
+    return [pid for pid in found if pid in living]
+
+
+def _processes() -> Iterator[tuple[int, int, bytes]]:
+    """Yield pid, parent and state of each process."""
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -40,14 +79,7 @@ def descendants(root: int) -> list[int]:
                 fields = file.read().rpartition(b")")[2].split()
         except OSError:  # it ended while we looked
             continue
-        if fields[0] not in (b"Z", b"X"):
-            children.setdefault(int(fields[1]), []).append(int(name))
-    found: list[int] = []
-    frontier = [root]
-    while frontier:
-        frontier = [child for parent in frontier for child in children.get(parent, [])]
-        found += frontier
-    return found
+        yield int(name), int(fields[1]), fields[0]
 
 
 def _signal(pid: int, number: int) -> None:

@@ -1,11 +1,8 @@
-"""A supervisor as a real process, spoken to in frames over a unix socket."""
+"""What a supervisor does with commands."""
 
 import json
 import os
 import select
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,80 +11,14 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout.container.supervisor import frames
-from tests.rollout.container.sandbox_process import ROOT
-
-START = (
-    "import sys; sys.path.insert(0, {root!r})\n"
-    "from osmosis_ai.rollout.container.supervisor.main import main; main()"
-)
-
-
-class Host:
-    """The host's end: opens channels and gathers what comes back on each."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self.connection.settimeout(20)
-        self.inbox = b""
-        self.last = 0
-
-    def receive(self) -> tuple[int, int, bytes]:
-        """The next frame."""
-        channel, kind, length = frames.HEADER.unpack(self._take(frames.HEADER.size))
-        assert length <= frames.MAX_FRAME
-        return channel, kind, self._take(length)
-
-    def open(self, **request: Any) -> int:
-        """Begin an operation; returns its channel."""
-        self.last += 1
-        self.send(self.last, frames.OPEN, json.dumps(request).encode())
-        return self.last
-
-    def execute(self, *argv: str, **request: Any) -> int:
-        """Begin a command."""
-        limits = {"limit": 100_000, "result_limit": 0}
-        return self.open(**{"op": "exec", "argv": argv, **limits, **request})
-
-    def send(self, channel: int, kind: int, payload: bytes = b"") -> None:
-        """Send one frame."""
-        self.connection.sendall(frames.pack(channel, kind, payload))
-
-    def finish(self, channel: int) -> tuple[dict[str, Any], dict[int, bytes]]:
-        """Receive until the channel is done; returns its answer and its streams."""
-        streams: dict[int, bytes] = {}
-        while True:
-            got, kind, payload = self.receive()
-            assert got == channel
-            if kind == frames.DONE:
-                return json.loads(payload), streams
-            streams[kind] = streams.get(kind, b"") + payload
-
-    def _take(self, size: int) -> bytes:
-        while len(self.inbox) < size:
-            data = self.connection.recv(65536)
-            assert data, "the supervisor ended"
-            self.inbox += data
-        taken, self.inbox = self.inbox[:size], self.inbox[size:]
-        return taken
+from tests.rollout.container.supervisor.running import Host, running_supervisor
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    """A running supervisor's host, which has said that it is ready."""
-    path = tmp_path / "host.sock"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        command = [sys.executable, "-I", "-c", START.format(root=str(ROOT)), str(path)]
-        with subprocess.Popen(command, cwd=tmp_path) as process:
-            connection, _ = listener.accept()
-            with connection:
-                host = Host(connection)
-                channel, kind, payload = host.receive()
-                assert (channel, kind) == (0, frames.READY)
-                assert json.loads(payload) == {"cwd": str(tmp_path)}
-                yield host
-            assert process.wait(timeout=20) == 0  # it ends with its connection
+    """A running supervisor's host."""
+    with running_supervisor(tmp_path) as host:
+        yield host
 
 
 def test_a_command(host: Host, tmp_path: Path) -> None:

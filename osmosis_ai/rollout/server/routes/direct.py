@@ -4,6 +4,8 @@ They answer what the routes of ``routes.protocol`` would, and leave to those
 whatever is not a plain request: the published schema and its checks are theirs.
 """
 
+from dataclasses import dataclass
+
 from pydantic import ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,10 +15,23 @@ from osmosis_ai.rollout.server.routes.protocol import admitted, polled
 from osmosis_ai.rollout.server.service import RolloutService
 from osmosis_ai.rollout.server.store import StoreError
 from osmosis_ai.rollout.types.protocol import POLLING_LEASE_HEADER, RolloutInitRequest
+from osmosis_ai.rollout.types.status import RolloutStatus
 
 _PREFIX, _SUFFIX = "/rollout/", "/result"
 _LEASE = POLLING_LEASE_HEADER.lower().encode()
 _JSON = b"application/json"
+
+
+_SEEN = {f"seen={status.value}".encode(): status for status in RolloutStatus}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A poll: the rollout, the token that it shows, and the status that its caller knows."""
+
+    rollout_id: str
+    token: str
+    seen: RolloutStatus | None
 
 
 class DirectRoutes:
@@ -32,18 +47,16 @@ class DirectRoutes:
             if scope["method"] == "GET":
                 asked = _asked(scope)
                 if asked is not None:
-                    await self._poll(*asked, scope, receive, send)
+                    await self._poll(asked, scope, receive, send)
                     return
             elif scope["method"] == "POST" and scope["path"] == "/rollout":
                 await self._start(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    async def _poll(
-        self, rollout_id: str, token: str, scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _poll(self, asked: _Asked, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            answer = await polled(self._service, rollout_id, token)
+            answer = await polled(self._service, asked.rollout_id, asked.token, asked.seen)
         except RefusedError as exc:
             answer = refused(exc)
         except StoreError as exc:
@@ -65,16 +78,19 @@ class DirectRoutes:
         await answer(scope, receive, send)
 
 
-def _asked(scope: Scope) -> tuple[str, str] | None:
-    """The rollout that a poll asks for and the token it shows, if it is a plain one."""
+def _asked(scope: Scope) -> _Asked | None:
+    """What a poll asks for, if it is a plain one."""
     path: str = scope["path"]
     if not (path.startswith(_PREFIX) and path.endswith(_SUFFIX)):
         return None
     rollout_id = path[len(_PREFIX) : -len(_SUFFIX)]
     tokens = [value for name, value in scope["headers"] if name == _LEASE]
+    query: bytes = scope["query_string"]
     if not rollout_id or "/" in rollout_id or len(tokens) != 1 or not tokens[0]:
         return None
-    return rollout_id, tokens[0].decode("latin-1")
+    if query and query not in _SEEN:
+        return None
+    return _Asked(rollout_id, tokens[0].decode("latin-1"), _SEEN.get(query))
 
 
 def _request(scope: Scope, message: Message) -> RolloutInitRequest | None:

@@ -87,7 +87,7 @@ def protocol_routes(
 
         Without ``seen`` it is the one of the last answer.
         """
-        return await polled(service, rollout_id, lease)
+        return await polled(service, rollout_id, lease, seen)
 
     @router.post("/rollout/cancel", responses=answers(400, 408, 413, 503))
     async def cancel(request: CancelRolloutsRequest) -> CancelRolloutsResponse:
@@ -112,7 +112,9 @@ async def admitted(service: RolloutService, request: RolloutInitRequest) -> Resp
     return JSONResponse(admission.model_dump(mode="json"), 202)
 
 
-async def polled(service: RolloutService, rollout_id: str, token: str) -> Response:
+async def polled(
+    service: RolloutService, rollout_id: str, token: str, seen: RolloutStatus | None
+) -> Response:
     """Wait for a change and answer with where the rollout is."""
-    body = await service.parts.polling.poll(rollout_id, token)
+    body = await service.parts.polling.poll(rollout_id, token, seen)
     return Response(body, media_type="application/json")

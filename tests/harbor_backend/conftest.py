@@ -64,7 +64,10 @@ def work_dirs() -> list[str]:
 def own_containers(engine: Any) -> list[str]:
     """Names of containers that this process made and that still exist."""
     mine = {"label": f"{labels.INSTANCE}={instance_id()}"}
-    return [container.name for container in engine.containers.list(all=True, filters=mine)]
+    return [
+        container.name
+        for container in engine.containers.list(all=True, filters=mine, ignore_removed=True)
+    ]
 
 
 @pytest.fixture(autouse=True, scope="module")

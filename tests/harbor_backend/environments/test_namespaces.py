@@ -158,10 +158,12 @@ def test_no_holder_outlives_its_engine(engine: Any, sdk_runtime: Runtime) -> Non
     ) as process:  # fmt: skip
         assert process.stdout is not None
         container = process.stdout.readline().strip()
-        assert container in {found.id for found in engine.containers.list()}
+        assert container in {found.id for found in engine.containers.list(ignore_removed=True)}
         process.kill()
     end = time.monotonic() + 20
-    while container in {found.id for found in engine.containers.list(all=True)}:
+    while container in {
+        found.id for found in engine.containers.list(all=True, ignore_removed=True)
+    }:
         assert time.monotonic() < end, "the holder is still there"
         time.sleep(0.1)
 
@@ -178,5 +180,5 @@ async def test_what_is_still_occupied_is_not_lent_again(make: Make) -> None:
 
 def holders(engine: Any) -> list[Any]:
     mine = {"label": f"{labels.NAMESPACE}={instance_id()}"}
-    found: list[Any] = engine.containers.list(all=True, filters=mine)
+    found: list[Any] = engine.containers.list(all=True, filters=mine, ignore_removed=True)
     return found

@@ -22,7 +22,7 @@ async def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     report = await experiment(plan, tmp_path)
     assert report.problems == []
     assert sum(report.killed_at.values()) == plan.kills
-    assert report.rollouts > 30
-    assert report.reads > 30
-    assert report.callbacks > 10
+    assert report.rollouts > 10
+    assert report.reads > 10
+    assert report.callbacks > 3
     assert any("failure" in ending for ending in report.endings), "no kill hit a rollout"

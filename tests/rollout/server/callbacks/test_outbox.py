@@ -291,7 +291,7 @@ async def test_a_delivery_hurries_those_who_wait_for_the_same_receiver() -> None
 
 
 async def test_one_that_is_always_refused_is_not_hurried_beyond_its_pause() -> None:
-    limits = OutboxLimits(round_attempts=1, later_pause_sec=0.4, longest_pause_sec=600)
+    limits = OutboxLimits(round_attempts=1, later_pause_sec=30, longest_pause_sec=600)
     outbox = CallbackOutbox(MemoryStore(), limits)
     async with receiver() as bad, outbox.running():
         bad.script = [500]

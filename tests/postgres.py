@@ -64,7 +64,8 @@ class Cluster:
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
     """A new server for the block."""
-    directory = Path(tempfile.mkdtemp(prefix="osmosis-pg-"))
+    # Not where this run keeps its own files: the server's user cannot enter there.
+    directory = Path(tempfile.mkdtemp(prefix="osmosis-pg-", dir="/tmp"))
     cluster = Cluster(directory, _binaries())
     try:
         if os.geteuid() == 0:

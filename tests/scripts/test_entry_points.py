@@ -47,6 +47,13 @@ def made_up(root: Path, *, docker: bool, postgres: bool, code: int = 0) -> Path:
     return script
 
 
+@pytest.fixture(autouse=True)
+def nothing_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What these tests are run with must not reach the scripts under test."""
+    monkeypatch.delenv("REQUIRE_ALL", raising=False)
+    monkeypatch.delenv("REQUIRE_DOCKER", raising=False)
+
+
 @pytest.mark.parametrize("code", [0, 1, 5])
 @pytest.mark.parametrize(
     ("docker", "postgres", "expression"),

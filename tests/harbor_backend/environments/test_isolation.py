@@ -110,7 +110,8 @@ async def test_the_runtime_cannot_be_changed(make: Make) -> None:
 
 async def test_the_channel_is_closed_to_others(make: Make) -> None:
     sandbox = await started(make)
-    assert (await sandbox.exec("ls -A /run/osmosis")).stdout == ""
+    listed = (await sandbox.exec("ls -A /run/osmosis")).stdout or ""
+    assert set(listed.split()) == {"hosts", "hostname", "resolv.conf"}
     assert (await sandbox.exec("touch /run/osmosis/x")).return_code != 0
     code = "import socket; socket.socket(socket.AF_UNIX).connect('/run/osmosis/control.sock')"
     refused = await sandbox.exec(f'python3 -c "{code}"')
@@ -189,8 +190,12 @@ async def test_root_inside_cannot_look_into_a_sealed_process(make: Make) -> None
 async def test_nothing_of_the_host_is_mounted(make: Make, supervise: bool, engine: Any) -> None:
     sandbox = await started(make, supervise=supervise)
     mounts = engine.containers.get(sandbox.name).attrs["Mounts"]
-    assert all(mount["RW"] is False for mount in mounts)
-    assert {mount["Destination"] for mount in mounts} <= {"/opt/osmosis", "/run/osmosis"}
+    places = {mount["Destination"]: mount for mount in mounts}
+    own = {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}
+    assert set(places) <= {"/opt/osmosis", "/run/osmosis", *own}
+    assert {place for place, mount in places.items() if mount["RW"]} <= own
+    for place in own & set(places):  # a copy that is this sandbox's alone
+        assert Path(places[place]["Source"]).parent == Path(places["/run/osmosis"]["Source"])
 
 
 async def test_a_flood_of_processes_is_limited(make: Make) -> None:

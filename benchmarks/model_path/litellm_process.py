@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -33,7 +34,9 @@ def environment(directory: Path) -> Path:
         uv = shutil.which("uv")
         if uv is None:
             raise SystemExit("the comparison with LiteLLM needs uv; or pass --no-litellm")
-        subprocess.run([uv, "venv", "-q", "--clear", str(directory)], check=True)
+        subprocess.run(
+            [uv, "venv", "-q", "--clear", "--python", sys.executable, str(directory)], check=True
+        )
         python = str(directory / "bin" / "python")
         subprocess.run([uv, "pip", "install", "-q", "-p", python, "litellm[proxy]"], check=True)
     return directory

@@ -30,6 +30,7 @@ from harbor_backend.environments.channel_dir import make_channel_dir
 from harbor_backend.environments.engine import Engine, EngineError, shared_engine
 from harbor_backend.environments.engine_exec import EngineExec
 from harbor_backend.environments.images import Image, ensure_image, forget_image
+from harbor_backend.environments.mounts import bind, engine_mount
 from harbor_backend.environments.namespaces import Namespace, borrow_namespace
 from harbor_backend.instance import instance_id
 from harbor_backend.trials import find_trial
@@ -354,17 +355,17 @@ class DockerEnvironment(BaseEnvironment):
     def _container_config(self, image: Image, *, supervised: bool) -> dict[str, Any]:
         cpus = self._resource_limit_value("cpu", auto_mode=ResourceMode.LIMIT)
         memory_mb = self._resource_limit_value("memory", auto_mode=ResourceMode.LIMIT)
-        mounts = [_mount(mount) for mount in self._host_mounts]
+        mounts = [engine_mount(mount) for mount in self._host_mounts]
         if self._channel_dir is not None:
             mounts += [
-                _bind(self._channel_dir, CHANNEL_DIR, read_only=True),
-                _bind(self._runtime_dir, RUNTIME_DIR, read_only=True),
+                bind(self._channel_dir, CHANNEL_DIR, read_only=True),
+                bind(self._runtime_dir, RUNTIME_DIR, read_only=True),
             ]
         network = self._network
         if self._namespace is not None and self._channel_dir is not None:
             network = self._namespace.network_mode
             files = self._namespace.own_files(self._channel_dir)
-            mounts += [_bind(file, path, read_only=False) for path, file in files.items()]
+            mounts += [bind(file, path, read_only=False) for path, file in files.items()]
         return {
             "Image": image.reference,
             "Cmd": self._command() if supervised else ["sh", "-c", "sleep infinity"],
@@ -404,15 +405,3 @@ class DockerEnvironment(BaseEnvironment):
         await engine.call("POST", f"/containers/{container}/rename", params={"name": kept})
         self.name = kept
         self.logger.info("The sandbox was kept: docker exec -it %s sh", kept)
-
-
-def _bind(source: Path | str | None, target: str, *, read_only: bool) -> dict[str, Any]:
-    return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": read_only}
-
-
-def _mount(mount: Any) -> dict[str, Any]:
-    if mount["type"] == "bind":
-        return _bind(mount["source"], mount["target"], read_only=bool(mount.get("read_only")))
-    if mount["type"] == "volume":
-        return {"Type": "volume", "Source": mount["source"], "Target": mount["target"]}
-    raise ValueError(f"mounts: the type {mount['type']!r} is not supported; use bind or volume")

@@ -27,6 +27,7 @@ from typing import Any
 from harbor_backend import labels
 from harbor_backend.environments.channel_dir import make_channel_dir
 from harbor_backend.environments.engine import Engine, EngineError
+from harbor_backend.environments.mounts import bind
 from harbor_backend.instance import instance_id
 from osmosis_ai.rollout.container.files import CHANNEL_DIR, RUNTIME_DIR, RUNTIME_PYTHON
 
@@ -207,9 +208,6 @@ async def _read(engine: Engine, container: str, path: str) -> bytes:
 
 
 def _config(network: str, runtime_dir: Path, folder: Path) -> dict[str, Any]:
-    def mount(source: Path, target: str) -> dict[str, Any]:
-        return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": True}
-
     return {
         "Image": _IMAGE,
         "Hostname": HOSTNAME,
@@ -220,6 +218,9 @@ def _config(network: str, runtime_dir: Path, folder: Path) -> dict[str, Any]:
             "AutoRemove": True,
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],
-            "Mounts": [mount(runtime_dir, RUNTIME_DIR), mount(folder, CHANNEL_DIR)],
+            "Mounts": [
+                bind(runtime_dir, RUNTIME_DIR, read_only=True),
+                bind(folder, CHANNEL_DIR, read_only=True),
+            ],
         },
     }

@@ -1,7 +1,8 @@
 """When to try a call again."""
 
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
+
+from osmosis_ai.rollout.http_date import seconds_until
 
 _FIRST_PAUSE_SEC = 0.2
 _LONGEST_PAUSE_SEC = 2.0
@@ -19,10 +20,5 @@ def retry_after_sec(value: str | None, *, now: datetime | None = None) -> float 
         return None
     if value.strip().isdecimal():
         return float(value)
-    try:
-        date = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+    seconds = seconds_until(value, now)
+    return None if seconds is None else max(0.0, seconds)

@@ -1,8 +1,9 @@
 """How long to wait before asking again. Decisions only, no I/O."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
+
+from osmosis_ai.rollout.http_date import seconds_until
 
 SHORTEST_RETRY_AFTER_SEC = 0.05
 LONGEST_RETRY_AFTER_SEC = 60.0
@@ -24,17 +25,8 @@ def retry_after_sec(value: str | None, *, now: datetime | None = None) -> float:
         try:
             seconds = float(value)
         except ValueError:
-            seconds = _until_date(value, now or datetime.now(UTC), seconds)
+            until = seconds_until(value, now)
+            seconds = seconds if until is None else until
     if not seconds >= SHORTEST_RETRY_AFTER_SEC:  # also what is not a number
         return SHORTEST_RETRY_AFTER_SEC
     return min(seconds, LONGEST_RETRY_AFTER_SEC)
-
-
-def _until_date(value: str, now: datetime, otherwise: float) -> float:
-    try:
-        date = parsedate_to_datetime(value)
-    except ValueError:
-        return otherwise
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return (date - now).total_seconds()

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from aiohttp import web
 
+from tests.http_server import serving
+
 ADMISSION = {
     "rollout_id": "r-1",
     "status": "queued",
@@ -106,12 +108,5 @@ async def scripted(port: int = 0, **steps: list[Step]) -> AsyncIterator[Scripted
     running = Scripted(steps=routes)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", running.answer)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", port)
-        await site.start()
-        running.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with serving(app, port) as running.url:
         yield running
-    finally:
-        await runner.cleanup()

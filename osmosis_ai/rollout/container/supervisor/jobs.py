@@ -40,11 +40,12 @@ class Job:
         kinds = [STDOUT, STDERR, *([RESULT] if request["result_limit"] else [])]
         streams = {kind: os.pipe() for kind in kinds}
         stdin = os.pipe() if request.get("stdin") else (os.open(os.devnull, os.O_RDONLY), -1)
-        forks_runner = bool(request.get("runner")) and warm.load()
+        if request.get("runner") and not warm.load():
+            request["runner"] = None
         self.guard = os.fork()
         if self.guard == 0:
             try:
-                _guard(request, user, stdin[0], streams, forks_runner=forks_runner)
+                _guard(request, user, stdin[0], streams)
             finally:
                 os._exit(127)
         os.close(stdin[0])
@@ -80,12 +81,7 @@ class Job:
 
 
 def _guard(
-    request: dict[str, Any],
-    user: User | None,
-    stdin: int,
-    streams: dict[int, Pipe],
-    *,
-    forks_runner: bool,
+    request: dict[str, Any], user: User | None, stdin: int, streams: dict[int, Pipe]
 ) -> NoReturn:
     """Adopt the command's tree, and end with the command's own code.
 
@@ -97,7 +93,7 @@ def _guard(
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     command = os.fork()
     if command == 0:
-        _become(request, user, stdin, streams, forks_runner=forks_runner)
+        _become(request, user, stdin, streams)
     os.closerange(_STANDARD, _MAX_FD)
     while True:
         pid, status = os.waitpid(-1, 0)
@@ -106,12 +102,7 @@ def _guard(
 
 
 def _become(
-    request: dict[str, Any],
-    user: User | None,
-    stdin: int,
-    streams: dict[int, Pipe],
-    *,
-    forks_runner: bool,
+    request: dict[str, Any], user: User | None, stdin: int, streams: dict[int, Pipe]
 ) -> NoReturn:
     argv = request["argv"]
     try:
@@ -134,7 +125,7 @@ def _become(
                 environment["HOME"] = user.home
         if request.get("cwd"):
             os.chdir(request["cwd"])
-        if forks_runner:
+        if request.get("runner"):
             warm.run(request["runner"], environment)
         if argv[0] == "bash" and not _on_path("bash", environment.get("PATH", os.defpath)):
             argv = ["sh", *argv[1:]]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from tests.http_server import serving
+
 type Answer = Callable[[web.Request], web.StreamResponse | None]
 
 
@@ -74,12 +76,5 @@ async def receiver(port: int = 0) -> AsyncIterator[Receiver]:
     running = Receiver()
     app = web.Application(client_max_size=2**26)
     app.router.add_route("*", "/{path:.*}", running.answer)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", port)
-        await site.start()
-        running.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with serving(app, port) as running.url:
         yield running
-    finally:
-        await runner.cleanup()

@@ -45,6 +45,7 @@ class Ledger:
         self._records: deque[CallRecord] = deque(maxlen=limits.max_calls_in_memory)
         self._tokens_left = limits.max_tokens_in_memory
         self._summary = EndpointSummary()
+        self._unwritten: deque[tuple[OpenCall, CallRecord]] = deque()
 
     @property
     def records(self) -> list[CallRecord]:
@@ -60,6 +61,7 @@ class Ledger:
     async def flush(self) -> None:
         """Return when all records are in the file."""
         if self._journal is not None:
+            self._write_lines(self._journal)
             await self._journal.flush()
 
     @contextmanager
@@ -127,17 +129,25 @@ class Ledger:
             self._observe(record)
 
     def _write(self, call: OpenCall, record: CallRecord) -> None:
+        """Have the call written once the agent has its answer, which this would delay."""
         if self._journal is None or self._journal.error:
             return
         if call.refused and self._summary.refused > _REFUSALS_WRITTEN:
             return
-        line = record_line(
-            record,
-            streamed=call.streamed,
-            request=self._json_text(call.request),
-            response=self._json_text(call.response),
-        )
-        self._journal.write(self.redact(line))
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._write_lines, self._journal)
+        self._unwritten.append((call, record))
+
+    def _write_lines(self, journal: Journal) -> None:
+        while self._unwritten:
+            call, record = self._unwritten.popleft()
+            line = record_line(
+                record,
+                streamed=call.streamed,
+                request=self._json_text(call.request),
+                response=self._json_text(call.response),
+            )
+            journal.write(self.redact(line))
 
     def _json_text(self, body: Body | None) -> str:
         if body is None:

@@ -6,13 +6,18 @@ set -euo pipefail
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$REPO"
 
-# Some tests make an image that holds a static busybox and nothing else.
-if [ "$(cat .venv/.osmosis-docker 2>/dev/null)" = ready ] && ! command -v busybox >/dev/null; then
+# Some tests make an image that holds a static busybox and nothing else; some reach this machine
+# as a host over SSH, by an sshd of their own on a high port.
+missing=()
+command -v busybox >/dev/null || missing+=(busybox-static)
+PATH="$PATH:/usr/sbin" command -v sshd >/dev/null || missing+=(openssh-server)
+command -v ssh >/dev/null || missing+=(openssh-client)
+if [ "$(cat .venv/.osmosis-docker 2>/dev/null)" = ready ] && [ "${#missing[@]}" -gt 0 ]; then
     for part in say apt; do
         # shellcheck source=/dev/null
         . "$REPO/scripts/lib/$part.sh"
     done
-    ! apt_usable || apt_install busybox-static
+    ! apt_usable || apt_install "${missing[@]}"
 fi
 
 if [ "$(cat .venv/.osmosis-docker 2>/dev/null)" = ready ]; then

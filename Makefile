@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # tests out.
 REQUIRED := $(if $(REQUIRE_DOCKER),--require-docker)
 
-.PHONY: demo test test-next lint setup lock clean
+.PHONY: demo test test-next test-skypilot lint setup lock clean
 
 demo:
 	@$(SETUP) $(REQUIRED)
@@ -22,6 +22,11 @@ test:
 test-next:
 	@$(SETUP) $(REQUIRED)
 	@scripts/test-harbor-next.sh tests/harbor_backend/rollouts tests/harbor_backend/agents $(ARGS)
+
+# The tests on SkyPilot's sandbox SDK, in an environment of their own (see docs/skypilot.md).
+test-skypilot:
+	@$(SETUP) $(REQUIRED)
+	@scripts/test-skypilot.sh $(ARGS)
 
 lint:
 	@$(SETUP) --no-docker

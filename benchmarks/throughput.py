@@ -99,7 +99,7 @@ def dataset(title: str, rollouts: int, peer: bool) -> Subject:
     return Subject(title, make, {"harbor_task_id": ORACLE_TASK}, rollouts)
 
 
-async def measure(subject: Subject, n_concurrent: int) -> Figures:
+async def measure(subject: Subject, n_concurrent: int, phases: tuple[str, ...] = PHASES) -> Figures:
     """Warm a backend up with one rollout, then time the rest."""
     backend = subject.make(TrialQueue(n_concurrent=n_concurrent))
     try:
@@ -118,7 +118,7 @@ async def measure(subject: Subject, n_concurrent: int) -> Figures:
         cpu_sec=cpu / subject.rollouts,
         phases={
             phase: statistics.median(timing.get(phase, 0.0) for timing in timings)
-            for phase in PHASES
+            for phase in phases
         },
     )
 

@@ -19,6 +19,7 @@ from harbor_backend.environments.choose import (
     choose_environment,
     environment_name,
     has_compose,
+    is_on_hosts,
     is_ours,
 )
 from harbor_backend.hooks import TrialHooks
@@ -27,6 +28,9 @@ from harbor_backend.outcome import diagnostics, outcome_of
 from harbor_backend.prewarm import Prewarm, PrewarmMode
 from harbor_backend.program import Wiring, make_program
 from harbor_backend.reaper import reap_once
+from harbor_backend.sky_docker.fleet import Fleet, use_fleet
+from harbor_backend.sky_docker.settings import fleet_settings
+from harbor_backend.skypilot.sandboxes import chat_endpoint, gateway_arguments, skypilot_sandboxes
 from harbor_backend.staging import StagedTask, stage_task
 from harbor_backend.tasks import TaskMode, check_task, resolve_task
 from harbor_backend.trial_config import (
@@ -75,10 +79,14 @@ class HarborBackend(ExecutionBackend):
       ``ctx.judge``; see ``ModelRoutes``.
     - ``workflow_config``, ``grader_config``: module-level instances or strings.
     - ``code_dir``: the project to bundle; by default the one that owns the class.
-    - ``environment_config``: forces Harbor's environment of a type, or ours.
+    - ``environment_config``: forces Harbor's environment of a type, or ours, here or
+      on the hosts of a cluster (``SKY_DOCKER``).
     - ``trials_dir``: where Harbor works; by default a directory of this backend.
     - ``keep_sandboxes``: leaves the containers of finished trials in the engine,
       to look into them; nothing removes them afterwards.
+    - ``agent_base_url``, ``agent_bind``: for agents and graders that call a model from
+      inside a SkyPilot sandbox, this process's URL as sandboxes reach it, a service in
+      the cluster or public HTTPS, and the ``host:port`` that the gateway listens on.
     - ``max_queue_depth``: how many rollouts may wait before ``has_capacity()``
       says no.
 
@@ -105,6 +113,8 @@ class HarborBackend(ExecutionBackend):
         judge: str | None = None,
         judge_api_key: str | None = None,
         environment_config: EnvironmentConfig | None = None,
+        agent_base_url: str | None = None,
+        agent_bind: str | None = None,
         trials_dir: Path | str | None = None,
         cleanup_successful_trials: bool = True,
         patch_dockerfile_with_sdk: bool | None = None,
@@ -142,13 +152,30 @@ class HarborBackend(ExecutionBackend):
         self._environment = (
             None if environment_config is None else environment_config.model_copy(deep=True)
         )
+        self._hosts = (
+            None
+            if environment_config is None or not is_on_hosts(environment_config)
+            else fleet_settings(environment_config.kwargs)
+        )
+        self._fleet: Fleet | None = None
         self._keep_sandboxes = keep_sandboxes
         self._setup_timeout_sec = agent_setup_timeout_sec
         self._cleanup = cleanup_successful_trials
         self._artifact_root = artifact_root()
         self._live = LiveRollouts()
-        self._routes = ModelRoutes(judge, judge_api_key)
+        self._remote = skypilot_sandboxes(
+            self._environment,
+            self._program,
+            tasks=(self.tasks_dir, self.task_mode),
+            agent=(agent_base_url, agent_bind),
+            judge=judge,
+            keep=keep_sandboxes,
+        )
         self._resources = AsyncExitStack()
+        if self._remote is not None:
+            self._environment = self._remote.environment_config
+            self._resources.push_async_callback(self._remote.aclose)
+        self._routes = ModelRoutes(judge, judge_api_key, **gateway_arguments(self._remote))
         self.warmup = Prewarm(self, prewarm, verified_tasks)
         self.prewarm = self.warmup.run
         self.prewarm_lifespan = self.warmup.lifespan
@@ -184,8 +211,8 @@ class HarborBackend(ExecutionBackend):
             return outcome
 
     async def start(self) -> None:
-        """Begin to remove the sandboxes that a killed engine left behind."""
-        reap_once(self._resources)
+        """Connect the hosts; begin to remove the sandboxes that a killed engine left behind."""
+        await self.begin()
 
     def has_capacity(self) -> bool:
         """Whether fewer than ``max_queue_depth`` rollouts wait for a trial slot."""
@@ -213,9 +240,20 @@ class HarborBackend(ExecutionBackend):
             "queued": queued,
             "running": len(self._live) - queued,
             "max_queue_depth": self.max_queue_depth,
-            "chat_endpoint": {"environment": "docker", "requires_public_url": False},
+            "chat_endpoint": chat_endpoint(self._remote),
             "prewarm": self.warmup.summary,
+            **({} if self._fleet is None else {"hosts": self._fleet.report()}),
         }
+
+    async def begin(self) -> Fleet | None:
+        """Do what comes before the first rollout: connect the hosts, or reap on this machine."""
+        if self._remote is not None:
+            self._remote.reap_once(self._resources)
+        elif self._hosts is None:
+            reap_once(self._resources)
+        elif self._fleet is None:
+            self._fleet = await self._resources.enter_async_context(use_fleet(self._hosts))
+        return self._fleet
 
     async def shutdown(self) -> None:
         """Cancel every trial, wait until sandboxes and files are settled, refuse more."""
@@ -234,7 +272,7 @@ class HarborBackend(ExecutionBackend):
         return ExecutionOutcome(workflow=failure(expired))
 
     async def _run(self, record: TrialRecord, stack: AsyncExitStack) -> ExecutionOutcome:
-        reap_once(self._resources)
+        await self.begin()
         request = record.request
         name = trial_name(request.id)
         workspace = self._work_dir / "rollouts" / name
@@ -246,6 +284,8 @@ class HarborBackend(ExecutionBackend):
             record.endpoint = await self._routes.policy(request.id, stack)
             if self._program.has_grader:
                 record.judge = await self._routes.judge(request.id, stack)
+            if self._remote is not None:
+                await self._remote.admit(record, staged, self._routes, stack)
             base = choose_environment(
                 self._environment,
                 staged.config,
@@ -337,7 +377,7 @@ class HarborBackend(ExecutionBackend):
         self, base: EnvironmentConfig, record: TrialRecord, stack: AsyncExitStack
     ) -> Path | None:
         """For Harbor's environment: a mountable directory with the gateway's socket in it."""
-        if is_ours(base) or record.endpoint is None:
+        if is_ours(base) or record.endpoint is None or record.remote is not None:
             return None
         directory = make_channel_dir()
         stack.callback(shutil.rmtree, directory, ignore_errors=True)

@@ -11,6 +11,7 @@ INSTANCE = "ai.osmosis.instance"
 ROLLOUT = "ai.osmosis.rollout"
 IMAGE = "ai.osmosis.image"
 NAMESPACE = "ai.osmosis.namespace"
+HOST = "ai.osmosis.host"
 
 
 def container_name(session_id: str, unique: str) -> str:

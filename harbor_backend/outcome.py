@@ -21,7 +21,8 @@ _TIMEOUTS = {
 }  # fmt: skip
 _INFRASTRUCTURE = {
     "SandboxLostError", "EngineError", "EnvironmentStartTimeoutError", "HealthcheckError",
-    "APIError", "DockerException",
+    "APIError", "DockerException", "HostLostError", "HostRefusedError", "NoHostError",
+    "SandboxCreationError", "ModelUnreachableError", "SkypilotError",
 }  # fmt: skip
 _VALIDATION = {
     "SandboxBuildFailedError", "RewardFileNotFoundError", "RewardFileEmptyError",
@@ -115,7 +116,10 @@ def diagnostics(record: TrialRecord, trial: TrialResult, environment: str) -> di
         "phase": phase,
         "harbor_exception_type": None if error is None else error.exception_type,
         "category": None if error is None else category_of(error.exception_type, phase),
-        "timings_sec": {name: value for name, value in timings.items() if value is not None},
+        "timings_sec": {
+            **{name: value for name, value in timings.items() if value is not None},
+            **record.timings,
+        },
         "notes": list(record.notes),
     }
     return report

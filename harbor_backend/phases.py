@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harbor.environments.base import BaseEnvironment
 
-from harbor_backend.environments.channel import Command, RunResult
+from harbor_backend.environments.channel import Command, RunResult, SandboxLostError
 from harbor_backend.environments.docker import DockerEnvironment
 from osmosis_ai.rollout.container.files import (
     AGENT_LOGS_DIR,
@@ -112,14 +112,21 @@ async def _over_files(
     with tempfile.TemporaryDirectory(prefix="osmosis-phase-") as scratch:
         local = Path(scratch, INPUT_FILENAME)
         local.write_bytes(encode(task))
-        await environment.ensure_dirs([phase.logs_dir])
+        is_ready = getattr(environment, "logs_are_ready", False)
+        if not is_ready:
+            await environment.ensure_dirs([phase.logs_dir])
         await environment.upload_file(local, input_path)
-        await environment.exec(f"chmod 644 {input_path}", user="root")
+        if not is_ready:
+            await environment.exec(f"chmod 644 {input_path}", user="root")
         seconds = None if limit is None else max(1, round(limit))
+        if seconds is not None and (cap := getattr(environment, "max_exec_sec", None)):
+            seconds = min(seconds, cap)
+        # The input may hold a token or the label: it is gone before user code begins.
+        taken = f"exec 0<{input_path} || exit 1; rm -f {input_path}; exec "
         timed_out = False
         try:
             done = await environment.exec(
-                " ".join([*_RUNNER, *_arguments(phase, input_path, result_path)]),
+                taken + " ".join([*_RUNNER, *_arguments(phase, "-", result_path)]),
                 env=_ENVIRONMENT,
                 timeout_sec=seconds,
             )
@@ -132,6 +139,8 @@ async def _over_files(
         result = Path(scratch, RESULT_FILENAME)
         try:
             await environment.download_file(result_path, result)
+        except SandboxLostError:
+            raise
         except (OSError, RuntimeError) as exc:
             logger.debug("No result file: %s", exc)
             return run, b""

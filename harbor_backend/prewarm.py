@@ -90,6 +90,8 @@ class Prewarm:
             self.summary = {"mode": mode.value, "total": 0}
             return self.summary
         await self._backend._program.runtime()
+        if self._backend._remote is not None:
+            await self._backend._remote.prepare()
         chosen = self._tasks(task_ids)
         ready, skipped = 0, 0
         for task_id in chosen:
@@ -149,5 +151,15 @@ class Prewarm:
         path = self._backend.tasks_dir if template else self._backend.tasks_dir / task_id
         config = check_task(path, needs_instruction=not template)
         directory = path / "environment"
-        if is_ours(choose_environment(self._backend._environment, config, directory)):
-            await ensure_image(shared_engine(), directory, config.environment.docker_image)
+        if self._backend._remote is not None:
+            program = self._backend._program
+            await self._backend._remote.prepare_task(path.name, config, directory, program)
+            return
+        if not is_ours(choose_environment(self._backend._environment, config, directory)):
+            return
+        fleet = await self._backend.begin()
+        engines = (
+            [shared_engine()] if fleet is None else [link.engine for link in await fleet.links()]
+        )
+        for engine in engines:
+            await ensure_image(engine, directory, config.environment.docker_image)

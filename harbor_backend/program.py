@@ -49,6 +49,21 @@ class Program:
         """Whether an SDK grader is wired in."""
         return self.entry_points is not None and self.entry_points.grader is not None
 
+    @property
+    def runs_inside(self) -> bool:
+        """Whether what calls the model, if anything does, runs in the sandbox."""
+        return self.native_agent is None or self.calls_model_inside
+
+    @property
+    def calls_model_inside(self) -> bool:
+        """Whether the agent is a native one that calls its model from the sandbox."""
+        native = self.native_agent
+        return (
+            native is not None
+            and native not in ENDPOINTLESS
+            and wiring_for(native).runs == "sandbox"
+        )
+
     async def runtime(self) -> "Runtime":
         """Return the runtime, built on first use off the event loop.
 

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -69,13 +69,14 @@ class Sandbox:
         return max(0.0, time.time() - self.created_at)
 
 
-async def list_sandboxes(engine: Engine) -> list[Sandbox]:
-    """Return every sandbox of the engine, running or not, oldest first.
+async def list_sandboxes(engine: Engine, marks: Mapping[str, str] | None = None) -> list[Sandbox]:
+    """Return the engine's sandboxes, running or not, oldest first; only those with ``marks``.
 
     Raises:
         EngineError: the engine does not answer.
     """
-    records = await _containers(engine, labels.SANDBOX)
+    wanted = [f"{name}={value}" for name, value in (marks or {}).items()]
+    records = await _containers(engine, labels.SANDBOX, *wanted)
     owners = {identifier: _owner(identifier) for identifier in map(_instance, records)}
     found = [_sandbox(record, owners[_instance(record)]) for record in records]
     return sorted(found, key=lambda sandbox: (sandbox.created_at, sandbox.name))
@@ -194,12 +195,12 @@ async def _remove_networks(engine: Engine, project: str) -> None:
             logger.warning("The networks of %s were not all removed: %s", project, exc)
 
 
-async def _containers(engine: Engine, label: str) -> Sequence[dict[str, Any]]:
+async def _containers(engine: Engine, *wanted: str) -> Sequence[dict[str, Any]]:
     answer: list[dict[str, Any]] = await engine.call(
-        "GET", "/containers/json", params={"all": "true", **_filters(label)}
+        "GET", "/containers/json", params={"all": "true", **_filters(*wanted)}
     )
     return answer
 
 
-def _filters(label: str) -> dict[str, str]:
-    return {"filters": json.dumps({"label": [label]})}
+def _filters(*wanted: str) -> dict[str, str]:
+    return {"filters": json.dumps({"label": wanted})}

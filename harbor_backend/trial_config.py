@@ -34,6 +34,8 @@ def environment_for(
     Ours takes the runtime as an argument; Harbor's Docker environment gets it,
     and the directory of the gateway's socket, as mounts.
     """
+    if record.remote is not None:
+        return record.remote.environment(base, record, staged, runtime_dir)
     if is_ours(base):
         kwargs = {
             "runtime_dir": str(runtime_dir),

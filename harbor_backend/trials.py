@@ -14,9 +14,11 @@ from osmosis_ai.telemetry.current import RolloutObserver, observer
 
 if TYPE_CHECKING:
     from harbor_backend.program import Program
+    from harbor_backend.skypilot.sandboxes import SkypilotSandboxes
     from osmosis_ai.gateway import Endpoint
     from osmosis_ai.rollout.backend.base import ResultCallback
     from osmosis_ai.rollout.backend.live import LiveRollout
+    from osmosis_ai.rollout.context import ModelEndpoint
 
 
 @dataclass
@@ -24,7 +26,9 @@ class TrialRecord:
     """One trial: what it is to do, and what came of it so far.
 
     ``workflow`` and ``grader`` are the phases' results as the execution core
-    made them; a phase that Harbor ran by itself leaves them ``None``.
+    made them; a phase that Harbor ran by itself leaves them ``None``. ``remote``
+    is set when its sandboxes are remote, and ``access`` and ``judge_access`` are
+    where these find the models. ``timings``, in seconds, add to Harbor's.
     """
 
     request: ExecutionRequest
@@ -32,6 +36,9 @@ class TrialRecord:
     program: "Program"
     endpoint: "Endpoint | None" = None
     judge: "Endpoint | None" = None
+    remote: "SkypilotSandboxes | None" = None
+    access: "ModelEndpoint | None" = None
+    judge_access: "ModelEndpoint | None" = None
     agent_timeout_sec: float | None = None
     on_workflow_complete: "ResultCallback | None" = None
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -43,6 +50,7 @@ class TrialRecord:
     callback_error: Exception | None = None
     notes: list[str] = field(default_factory=list)
     observer: RolloutObserver = field(default_factory=observer)
+    timings: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _records[self.key] = self

@@ -84,7 +84,7 @@ class GraderVerifier(BaseVerifier):
         if not self._shared:
             await _open_to_all(sandbox, ARTIFACTS_DIR)
         request = record.request
-        socket = None
+        socket, access = None, record.judge_access
         if isinstance(sandbox, DockerEnvironment):
             socket = await sandbox.serve_model(record.judge, JUDGE_SOCKET)
         result = await run_phase(
@@ -96,6 +96,8 @@ class GraderVerifier(BaseVerifier):
                 label=request.label,
                 metadata=request.metadata,
                 gateway_socket=socket,
+                chat_completions_url="" if access is None else access.url,
+                api_key=None if access is None else access.api_key,
                 grader_timeout_sec=request.grader_timeout_sec,
                 grader=entry_points.grader,
                 grader_config=entry_points.grader_config,
@@ -119,7 +121,9 @@ class GraderVerifier(BaseVerifier):
     @property
     def _agent_is_done(self) -> bool:
         """Whether the agent's sandbox, if it is ours, has no further step to run."""
-        return isinstance(self.environment, DockerEnvironment) and not self.task.has_steps
+        ours = isinstance(self.environment, DockerEnvironment)
+        ends = ours or getattr(self.environment, "ends_before_grading", False)
+        return ends and not self.task.has_steps
 
     @asynccontextmanager
     async def _fresh_sandbox(self) -> AsyncIterator[BaseEnvironment]:
@@ -159,6 +163,6 @@ def grader_network(task: NetworkPolicy) -> NetworkPolicy:
 
 async def _open_to_all(sandbox: BaseEnvironment, path: str) -> None:
     """Let a grader that is not root read and write below ``path``."""
-    if isinstance(sandbox, DockerEnvironment) and sandbox.needs_no_permission:
+    if getattr(sandbox, "needs_no_permission", False):
         return
     await sandbox.exec(f"mkdir -p {path} && chmod -R a+rwX {path}", user="root")

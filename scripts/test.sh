@@ -15,8 +15,13 @@ without=()
 left_out=()
 
 if [ "$(cat .venv/.osmosis-docker 2>/dev/null)" = ready ]; then
-    # Some tests make an image that holds a static busybox and nothing else.
-    command -v busybox >/dev/null || ! apt_usable || apt_install busybox-static
+    # Some tests make an image that holds a static busybox and nothing else; some reach this
+    # machine as a host over SSH, by an sshd of their own on a high port.
+    missing=()
+    command -v busybox >/dev/null || missing+=(busybox-static)
+    PATH="$PATH:/usr/sbin" command -v sshd >/dev/null || missing+=(openssh-server)
+    command -v ssh >/dev/null || missing+=(openssh-client)
+    [ ${#missing[@]} -eq 0 ] || ! apt_usable || apt_install "${missing[@]}"
 else
     without+=("not docker")
     left_out+=('LEFT OUT: every test marked "docker" (see "deselected" above): they need a Docker engine with Compose, which this machine does not have.')

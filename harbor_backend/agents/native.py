@@ -84,7 +84,9 @@ class NativeAgent(BaseAgent):
         super().__init__(logs_dir=logs_dir, model_name=model_name, **kwargs)
         wiring = wiring_for(agent)
         self._inside = wiring.runs == "sandbox"
-        access = SANDBOX_ACCESS if self._inside else _host_access(find_trial(trial_key))
+        record = find_trial(trial_key)
+        self._through_relay = self._inside and record.access is None
+        access = _access(record, wiring)
         self._agent: BaseAgent = _prebaked(agent_class(agent), wiring)(
             logs_dir=logs_dir,
             model_name=model_name,
@@ -149,7 +151,7 @@ class NativeAgent(BaseAgent):
     async def _routed(
         self, run: _Run, instruction: str, environment: BaseEnvironment, context: AgentContext
     ) -> None:
-        async with model_route(environment) if self._inside else nullcontext():
+        async with model_route(environment) if self._through_relay else nullcontext():
             await run(instruction, environment, context)
 
 
@@ -178,7 +180,11 @@ def _prebaked(kind: Any, wiring: Wiring) -> Any:
     return type(kind.__name__, (_Prebaked, kind), {"wiring": wiring, "__module__": kind.__module__})
 
 
-def _host_access(record: TrialRecord) -> Access:
+def _access(record: TrialRecord, wiring: Wiring) -> Access:
+    """Where the agent finds its model: by the relay, over the network, or from this process."""
+    if wiring.runs == "sandbox":
+        given = record.access
+        return SANDBOX_ACCESS if given is None else Access(given.url, given.api_key or "")
     if record.endpoint is None:
         raise RuntimeError("a native agent needs the rollout's endpoint")
     return Access(record.endpoint.url, record.endpoint.token)

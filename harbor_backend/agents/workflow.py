@@ -62,12 +62,15 @@ def _task(record: TrialRecord, instruction: str) -> ContainerInput:
     entry_points = record.program.entry_points
     if entry_points is None:
         raise RuntimeError("a workflow trial needs entry points")
-    request = record.request
+    request, access = record.request, record.access
+    has_socket = record.endpoint is not None and access is None
     return ContainerInput(
         rollout_id=request.id,
         prompt=request.prompt or [{"role": "user", "content": instruction}],
         metadata=request.metadata,
-        gateway_socket=GATEWAY_SOCKET if record.endpoint is not None else None,
+        gateway_socket=GATEWAY_SOCKET if has_socket else None,
+        chat_completions_url="" if access is None else access.url,
+        api_key=None if access is None else access.api_key,
         agent_timeout_sec=record.agent_timeout_sec,
         queued_sec=record.queued_sec,
         workflow=entry_points.agent,

@@ -7,6 +7,8 @@ from harbor.models.task.config import NetworkMode, TaskConfig, TaskOS, VerifierC
 from harbor.models.trial.config import EnvironmentConfig
 
 OURS = "harbor_backend.environments.docker:DockerEnvironment"
+SKYPILOT = "harbor_backend.skypilot.environment:SkypilotEnvironment"
+SKY_DOCKER = "harbor_backend.sky_docker.environment:SkyDockerEnvironment"
 
 
 def choose_environment(
@@ -34,14 +36,28 @@ def choose_environment(
 
 
 def is_ours(config: EnvironmentConfig) -> bool:
-    """Whether a configuration means our own environment."""
-    return config.import_path == OURS
+    """Whether a configuration means our own environment, here or on a host of a cluster."""
+    return config.import_path in {OURS, SKY_DOCKER}
+
+
+def is_on_hosts(config: EnvironmentConfig | None) -> bool:
+    """Whether a configuration means our own environment on the hosts of a cluster."""
+    return config is not None and config.import_path == SKY_DOCKER
+
+
+def is_skypilot(config: EnvironmentConfig | None) -> bool:
+    """Whether a configuration means SkyPilot's sandboxes, which are remote."""
+    return config is not None and (
+        config.import_path == SKYPILOT or config.type is EnvironmentType.SKYPILOT
+    )
 
 
 def environment_name(config: EnvironmentConfig) -> str:
     """What to call an environment in reports."""
     if is_ours(config):
-        return "osmosis-docker"
+        return "sky-docker" if is_on_hosts(config) else "osmosis-docker"
+    if is_skypilot(config):
+        return "skypilot"
     return config.type.value if config.type is not None else str(config.import_path)
 
 

@@ -32,6 +32,7 @@ from harbor_backend.environments.engine_exec import EngineExec
 from harbor_backend.environments.images import Image, ensure_image, forget_image
 from harbor_backend.environments.mounts import bind, engine_mount
 from harbor_backend.environments.namespaces import Namespace, borrow_namespace
+from harbor_backend.environments.supervised import supervisor_command, why_not_started
 from harbor_backend.instance import instance_id
 from harbor_backend.trials import find_trial
 from osmosis_ai.gateway import Endpoint
@@ -39,14 +40,12 @@ from osmosis_ai.rollout.container.files import (
     CHANNEL_DIR,
     GATEWAY_SOCKET,
     RUNTIME_DIR,
-    RUNTIME_PYTHON,
 )
 
 _START_TIMEOUT_SEC = 60
 _LOOK_SEC = 1.0
 _MAX_PIDS = 8192
 _CONTROL = "control.sock"
-_BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from supervisor.main import main; main()"
 
 
 class DockerEnvironment(BaseEnvironment):
@@ -149,7 +148,7 @@ class DockerEnvironment(BaseEnvironment):
             EngineError: the engine does not answer, or refuses the container.
             SandboxLostError: the container ended at once.
         """
-        self._engine = shared_engine()
+        self._engine = await self._reach_engine()
         image = await ensure_image(
             self._engine,
             self.environment_dir,
@@ -157,13 +156,14 @@ class DockerEnvironment(BaseEnvironment):
             force_build=force_build,
         )
         self._image_user = image.user or None
-        if self._runtime_dir is not None and self._engine.is_local:
+        if self._runtime_dir is not None and self._mounts_runtime:
             self._channel_dir = make_channel_dir()
             self._stack.callback(shutil.rmtree, self._channel_dir, ignore_errors=True)
+            await self._offer_runtime(self._runtime_dir)
         listener = await self._listen(image)
         if self._trial_key is not None and self.session_id.endswith("__env"):
             await self.serve_model(find_trial(self._trial_key).endpoint)
-        if listener is not None and self._runtime_dir is not None:
+        if listener is not None and self._runtime_dir is not None and self._engine.is_local:
             self._namespace = await borrow_namespace(self._engine, self._network, self._runtime_dir)
             self._stack.callback(self._namespace.give_back)
         config = self._container_config(image, supervised=listener is not None)
@@ -297,7 +297,29 @@ class DockerEnvironment(BaseEnvironment):
             return None
         socket = self._channel_dir / Path(socket_path).name
         await self._stack.enter_async_context(endpoint.listen_unix(socket))
+        await self._offer_socket(socket)
         return socket_path
+
+    async def _reach_engine(self) -> Engine:
+        """The engine that runs the container."""
+        return shared_engine()
+
+    @property
+    def _mounts_runtime(self) -> bool:
+        """Whether runtime and sockets can be mounted there."""
+        return self._engine is not None and self._engine.is_local
+
+    async def _offer_runtime(self, runtime_dir: Path) -> None:
+        """Make runtime and channel directory mountable; here they are already."""
+
+    async def _offer_socket(self, socket: Path) -> None:
+        """Make a socket of the channel directory reachable; here it is already."""
+
+    def _runtime_mounts(self) -> list[dict[str, Any]]:
+        return [
+            bind(self._channel_dir, CHANNEL_DIR, read_only=True),
+            bind(self._runtime_dir, RUNTIME_DIR, read_only=True),
+        ]
 
     async def _listen(self, image: Image) -> Listener | None:
         """Open the socket of a supervised sandbox; ``None`` when it cannot be one."""
@@ -307,6 +329,7 @@ class DockerEnvironment(BaseEnvironment):
         listener = Listener(self._channel_dir / _CONTROL)
         await listener.open()
         self._stack.push_async_callback(listener.close)
+        await self._offer_socket(self._channel_dir / _CONTROL)
         return listener
 
     async def _channel(self, engine: Engine, listener: Listener) -> Channel:
@@ -318,20 +341,10 @@ class DockerEnvironment(BaseEnvironment):
                     raise SandboxLostError("its container ended")
             return await connecting
         except (TimeoutError, SandboxLostError) as exc:
-            raise SandboxLostError(await self._why_not_started(engine)) from exc
+            raise SandboxLostError(await why_not_started(engine, self._container)) from exc
         finally:
             connecting.cancel()
             await listener.close()
-
-    async def _why_not_started(self, engine: Engine) -> str:
-        if self._container is None:
-            return "The sandbox has no container"
-        state = (await engine.inspect(self._container))["State"]
-        return (
-            f"The sandbox's supervisor did not come up: container {state['Status']}, exit code "
-            f"{state['ExitCode']}, out of memory: {state['OOMKilled']}. "
-            f"It printed: {(await engine.logs(self._container)).strip() or 'nothing'}"
-        )
 
     async def _create(self, engine: Engine, config: dict[str, Any]) -> str:
         """Create the container; a cancelled creation is waited for and undone."""
@@ -357,10 +370,7 @@ class DockerEnvironment(BaseEnvironment):
         memory_mb = self._resource_limit_value("memory", auto_mode=ResourceMode.LIMIT)
         mounts = [engine_mount(mount) for mount in self._host_mounts]
         if self._channel_dir is not None:
-            mounts += [
-                bind(self._channel_dir, CHANNEL_DIR, read_only=True),
-                bind(self._runtime_dir, RUNTIME_DIR, read_only=True),
-            ]
+            mounts += self._runtime_mounts()
         network = self._network
         if self._namespace is not None and self._channel_dir is not None:
             network = self._namespace.network_mode
@@ -368,7 +378,11 @@ class DockerEnvironment(BaseEnvironment):
             mounts += [bind(file, path, read_only=False) for path, file in files.items()]
         return {
             "Image": image.reference,
-            "Cmd": self._command() if supervised else ["sh", "-c", "sleep infinity"],
+            "Cmd": (
+                supervisor_command(self._runtime_dir, f"{CHANNEL_DIR}/{_CONTROL}")
+                if supervised
+                else ["sh", "-c", "sleep infinity"]
+            ),
             "User": "0:0" if supervised else "",
             "Healthcheck": {"Test": ["NONE"]},
             "Labels": {
@@ -385,14 +399,6 @@ class DockerEnvironment(BaseEnvironment):
                 "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m"}},
             },
         }
-
-    def _command(self) -> list[str]:
-        if self._runtime_dir is None:
-            raise RuntimeError("a supervised sandbox needs a runtime")
-        package = next(self._runtime_dir.glob("python/lib/python3*/site-packages"))
-        inside = f"{RUNTIME_DIR}/{package.relative_to(self._runtime_dir)}"
-        folder = f"{inside}/osmosis_ai/rollout/container"
-        return [RUNTIME_PYTHON, "-I", "-S", "-c", _BOOT, f"{CHANNEL_DIR}/{_CONTROL}", folder]
 
     async def _keep(
         self, engine: Engine, container: str, executor: Channel | EngineExec | None

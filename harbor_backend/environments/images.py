@@ -59,7 +59,7 @@ async def ensure_image(
     known = _known.setdefault(engine, {})
     if reference in known and not force_build:
         return known[reference]
-    async with _build_lock(engine, reference):
+    async with build_lock(engine, reference):
         image = None if force_build and not prebuilt else await _inspect(engine, reference)
         if image is None:
             if prebuilt:
@@ -79,7 +79,7 @@ def forget_image(engine: Engine, image: Image) -> None:
 
 
 @asynccontextmanager
-async def _build_lock(engine: Engine, reference: str) -> AsyncIterator[None]:
+async def build_lock(engine: Engine, reference: str) -> AsyncIterator[None]:
     """One builder per image, in this process and in others of this user."""
     async with _locks.setdefault(engine, {}).setdefault(reference, asyncio.Lock()):
         name = re.sub(r"[^a-zA-Z0-9.-]", "_", reference)

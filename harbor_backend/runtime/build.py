@@ -191,7 +191,8 @@ def prune(
     bundles = user_cache("bundles", cache_dir)
     projects = sorted(bundles.iterdir()) if bundles.is_dir() else []
     layers = [_store(layer, cache_dir) for layer in ("interpreters", "packages")]
-    for store in (*layers, *map(Store, projects)):
+    archives = _store("archives", cache_dir)
+    for store in (*layers, archives, *map(Store, projects)):
         store.prune(max_age_days=max_age_days, max_bytes=max_bytes)
     return _store("runtimes", cache_dir).prune(
         max_age_days=max_age_days, max_bytes=max_bytes, keep=keep

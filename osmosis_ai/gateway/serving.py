@@ -59,6 +59,8 @@ async def _serve(request: web.BaseRequest, find: Callable[[], _Aim]) -> web.Stre
                     return await model_call(request, aim.endpoint, aim.lifetime, aim.resource)
                 case "GET", "models":
                     return await list_models(request, aim.endpoint, aim.lifetime)
+                case "GET", "ping":  # how a remote sandbox finds out that it reaches us
+                    return web.json_response({"object": "gateway.pong"})
         raise not_found(
             f"the gateway has no {request.method} {aim.resource!r}; "
             "it serves POST chat/completions, POST responses and GET models"

@@ -101,7 +101,9 @@ def test_ci_ends_with_the_closing_line_of_pytest(
     tmp_path: Path, recipe: str, code: int, last: str
 ) -> None:
     script = checkout(tmp_path, ".ci/run")
-    (tmp_path / "Makefile").write_text(f"lint test-next:\n\t@echo linted\ntest:\n\t{recipe}\n")
+    (tmp_path / "Makefile").write_text(
+        f"lint test-next test-skypilot:\n\t@echo linted\ntest:\n\t{recipe}\n"
+    )
     done = run(script, cwd=tmp_path)
     assert "linted" in done.stdout
     assert done.stdout.splitlines()[-1].startswith(last)
@@ -110,7 +112,9 @@ def test_ci_ends_with_the_closing_line_of_pytest(
 
 def test_ci_stops_at_lint(tmp_path: Path) -> None:
     script = checkout(tmp_path, ".ci/run")
-    (tmp_path / "Makefile").write_text("lint test-next:\n\t@exit 1\ntest:\n\t@echo tested\n")
+    (tmp_path / "Makefile").write_text(
+        "lint test-next test-skypilot:\n\t@exit 1\ntest:\n\t@echo tested\n"
+    )
     done = run(script, cwd=tmp_path)
     assert done.returncode != 0
     assert "tested" not in done.stdout

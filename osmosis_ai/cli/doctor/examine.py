@@ -3,7 +3,7 @@
 import asyncio
 from importlib.util import find_spec
 
-from osmosis_ai.cli.doctor import engine, machine
+from osmosis_ai.cli.doctor import engine, machine, skypilot
 from osmosis_ai.cli.doctor.findings import Finding, fail
 
 _PACKAGES = ("harbor", "docker", "aiohttp", "platformdirs", "tomlkit", "yaml")
@@ -27,6 +27,7 @@ def examine() -> list[Finding]:
         machine.uv(),
         machine.patchelf(),
         *asyncio.run(engine.examine_engine()),
+        *skypilot.skypilot(),
         machine.runtime_cache(),
         *machine.disks(),
     ]

@@ -29,12 +29,15 @@ class EnvironmentName(StrEnum):
     """What runs a task's containers.
 
     ``docker`` chooses per task: our own environment where one container is
-    enough, Harbor's (Compose) otherwise; the other two force one of them.
+    enough, Harbor's (Compose) otherwise; the next two force one of them.
+    ``skypilot`` is SkyPilot's sandboxes, ``sky-docker`` Docker on hosts over SSH.
     """
 
     DOCKER = "docker"
     OSMOSIS_DOCKER = "osmosis-docker"
     HARBOR_DOCKER = "harbor-docker"
+    SKYPILOT = "skypilot"
+    SKY_DOCKER = "sky-docker"
 
 
 @trials.command("run")
@@ -58,6 +61,24 @@ def run_command(
     environment: Annotated[
         EnvironmentName, typer.Option(help="docker chooses per task; the others force one.")
     ] = EnvironmentName.DOCKER,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="NAME=VALUE",
+            help="What skypilot or sky-docker is to use, for example registry=…, pool=… or "
+            "cluster=…, hosts=a,b, slots=8; may be given several times.",
+        ),
+    ] = None,
+    agent_base_url: Annotated[
+        str | None,
+        typer.Option(help="For skypilot: this process's URL as sandboxes reach it."),
+    ] = None,
+    agent_bind: Annotated[
+        str | None,
+        typer.Option(help="For skypilot: the host:port that this process listens on for it."),
+    ] = None,
     n_concurrent: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 4,
     attempts: Annotated[int, typer.Option(min=1, help="Trials per task.")] = 1,
     task: Annotated[
@@ -90,6 +111,9 @@ def run_command(
         grader=grader,
         model=model,
         environment=environment,
+        options=option or [],
+        agent_base_url=agent_base_url,
+        agent_bind=agent_bind,
         n_concurrent=n_concurrent,
         attempts=attempts,
         only=task or [],

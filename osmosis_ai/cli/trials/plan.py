@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from osmosis_ai.cli.errors import CliError, harbor_extra
 from osmosis_ai.cli.trials.command import EnvironmentName, Keep
+from osmosis_ai.cli.trials.remote import REMOTE, Remote, make_remote
 
 _EMBEDDED = "embedded/"
 
@@ -34,6 +35,7 @@ class Plan:
     grader: str | None
     model: str | None
     environment: EnvironmentName
+    remote: Remote | None
     n_concurrent: int
     attempts: int
     threshold: float | None
@@ -64,6 +66,9 @@ def make_plan(
     grader: str | None,
     model: str | None,
     environment: EnvironmentName,
+    options: Sequence[str],
+    agent_base_url: str | None,
+    agent_bind: str | None,
     n_concurrent: int,
     attempts: int,
     only: Sequence[str],
@@ -84,6 +89,9 @@ def make_plan(
     sys.path.insert(0, os.getcwd())
     if threshold is not None and not math.isfinite(threshold):
         raise CliError(f"--threshold {threshold} is not a finite number")
+    remote = make_remote(environment, options, agent_base_url, agent_bind)
+    if remote is not None and keep is not Keep.NONE:
+        raise CliError(f"--keep {keep} is for sandboxes of this machine, not of {environment}")
     tasks_dir, found = _find(tasks)
     chosen = _only(tasks_dir, found, only)
     compose = []
@@ -94,6 +102,11 @@ def make_plan(
             raise CliError(_one_line(exc)) from exc
         if needs_harbor(config, tasks_dir / name / "environment"):
             compose.append(name)
+    if compose and environment in REMOTE:
+        raise CliError(
+            f"{', '.join(compose)} cannot run in {environment}, which runs one container per task "
+            "with or without a network: choose other tasks with --task"
+        )
     return Plan(
         tasks_dir=tasks_dir,
         tasks=chosen,
@@ -101,6 +114,7 @@ def make_plan(
         grader=grader,
         model=_checked_model(model, agent),
         environment=environment,
+        remote=remote,
         n_concurrent=n_concurrent,
         attempts=attempts,
         threshold=threshold,

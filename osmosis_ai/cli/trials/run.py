@@ -12,8 +12,9 @@ from harbor.trial.queue import TrialQueue
 
 from harbor_backend import HarborBackend
 from harbor_backend.agents.wiring import ENDPOINTLESS
-from harbor_backend.environments.choose import OURS
+from harbor_backend.environments.choose import OURS, SKY_DOCKER
 from harbor_backend.environments.engine import EngineError, shared_engine
+from harbor_backend.sky_docker.errors import NoHostError
 from osmosis_ai.cli.errors import FAILED, CliError
 from osmosis_ai.cli.trials.command import EnvironmentName, Keep
 from osmosis_ai.cli.trials.keep import Keeper
@@ -37,7 +38,10 @@ async def run_plan(plan: Plan) -> list[TrialReport]:
     """
     backend = _backend(plan)
     try:
-        await _check_engine(plan)
+        if plan.remote is None:
+            await _check_engine(plan)
+        else:
+            await _check_hosts(backend)
         await _build_runtime(backend)
         return await _run_trials(plan, backend)
     finally:
@@ -49,26 +53,51 @@ def _backend(plan: Plan) -> HarborBackend:
     os.environ[ARTIFACT_ROOT_ENV] = str(plan.output)
     try:
         return HarborBackend(
-            orchestrator=TrialQueue(n_concurrent=plan.n_concurrent),
+            orchestrator=TrialQueue(n_concurrent=_at_a_time(plan)),
             tasks_dir=plan.tasks_dir,
             task_mode="dataset",
             agent=plan.agent,
             grader=plan.grader,
-            environment_config=_forced(plan.environment),
+            environment_config=_forced(plan),
+            agent_base_url=None if plan.remote is None else plan.remote.agent_base_url,
+            agent_bind=None if plan.remote is None else plan.remote.agent_bind,
             keep_sandboxes=plan.keep is not Keep.NONE,
         )
     except (ValueError, TypeError, ImportError) as exc:
         raise CliError(" ".join(str(exc).split())) from exc
+    except RuntimeError as exc:  # a service that it needs is not there
+        raise CliError(" ".join(str(exc).split()), FAILED) from exc
 
 
-def _forced(environment: EnvironmentName) -> EnvironmentConfig | None:
-    match environment:
+def _at_a_time(plan: Plan) -> int:
+    """What the plan says, and no more than the hosts have slots: others wait in the queue."""
+    slots = None if plan.remote is None else plan.remote.slots
+    return plan.n_concurrent if slots is None else min(plan.n_concurrent, slots)
+
+
+def _forced(plan: Plan) -> EnvironmentConfig | None:
+    options = {} if plan.remote is None else plan.remote.options
+    match plan.environment:
         case EnvironmentName.DOCKER:
             return None
         case EnvironmentName.OSMOSIS_DOCKER:
             return EnvironmentConfig(import_path=OURS)
         case EnvironmentName.HARBOR_DOCKER:
             return EnvironmentConfig(type=EnvironmentType.DOCKER)
+        case EnvironmentName.SKYPILOT:
+            return EnvironmentConfig(type=EnvironmentType.SKYPILOT, kwargs=options)
+        case EnvironmentName.SKY_DOCKER:
+            return EnvironmentConfig(import_path=SKY_DOCKER, kwargs=options)
+
+
+async def _check_hosts(backend: HarborBackend) -> None:
+    fleet = await backend.begin()
+    if fleet is None:
+        return
+    try:
+        await fleet.links()
+    except NoHostError as exc:
+        raise CliError(str(exc), FAILED) from exc
 
 
 async def _check_engine(plan: Plan) -> None:
@@ -107,7 +136,7 @@ async def _build_runtime(backend: HarborBackend) -> None:
 async def _run_trials(plan: Plan, backend: HarborBackend) -> list[TrialReport]:
     trials = plan.trials()
     reports: list[TrialReport] = []
-    keeper = Keeper(shared_engine(), plan.keep, plan.passing_reward)
+    keeper = None if plan.remote else Keeper(shared_engine(), plan.keep, plan.passing_reward)
     # Those next in line are staged while others run; more would only fill the disk.
     staged = asyncio.Semaphore(2 * plan.n_concurrent)
 
@@ -118,7 +147,7 @@ async def _run_trials(plan: Plan, backend: HarborBackend) -> list[TrialReport]:
         async with staged:
             progress.started(trial)
             report = await _run_trial(plan, backend, trial)
-            kept = await keeper.settle(trial.rollout_id, report.reward)
+            kept = await keeper.settle(trial.rollout_id, report.reward) if keeper else []
             reports.append(replace(report, kept=kept))
             progress.finished(reports[-1])
 
@@ -128,7 +157,8 @@ async def _run_trials(plan: Plan, backend: HarborBackend) -> list[TrialReport]:
                 for trial in trials:
                     group.create_task(run_one(trial, progress))
     finally:
-        await keeper.sweep()
+        if keeper is not None:
+            await keeper.sweep()
     return reports
 
 

@@ -20,17 +20,28 @@ class ModelRoutes:
 
     ``judge`` is the model that graders may ask: the base URL of an
     OpenAI-compatible server, ``embedded/<policy>`` or ``litellm/<provider>/<model>``.
+    ``host``, ``port`` and ``advertise_url`` are the gateway's, for callers on other
+    machines; see ``Gateway``.
 
     Raises:
         ValueError: ``judge_api_key`` without ``judge``.
     """
 
-    def __init__(self, judge: str | None = None, judge_api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        judge: str | None = None,
+        judge_api_key: str | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        advertise_url: str | None = None,
+    ) -> None:
         if judge_api_key is not None and judge is None:
             raise ValueError("judge_api_key= was given without judge=, the model it is for")
         self._judge = judge
         self._judge_api_key = judge_api_key
         self._gateway: Gateway | None = None
+        self._host, self._port, self._advertised = host, port, advertise_url
         self._opening = asyncio.Lock()
         self._resources = AsyncExitStack()
 
@@ -61,6 +72,27 @@ class ModelRoutes:
         opened = gateway.open(rollout_id, self._judge, self._judge_api_key, kind="judge")
         return await stack.enter_async_context(opened)
 
+    async def from_outside(self, endpoint: "Endpoint", stack: AsyncExitStack) -> ModelEndpoint:
+        """Where a caller on another machine finds an endpoint.
+
+        One that a caller's own gateway opened, on this machine's loopback, is reached
+        through this gateway; its calls are recorded in both.
+        """
+        gateway = await self._running()
+        if gateway.find(endpoint.url) is endpoint:
+            return ModelEndpoint(endpoint.url, endpoint.token)
+        opened = await stack.enter_async_context(
+            gateway.open(
+                endpoint.rollout_id,
+                endpoint.url,
+                endpoint.token,
+                endpoint.limits,
+                kind=endpoint.kind,
+                capture=endpoint.capture,
+            )
+        )
+        return ModelEndpoint(opened.url, opened.token)
+
     async def aclose(self) -> None:
         """Close the gateway, and every endpoint with it."""
         await self._resources.aclose()
@@ -71,7 +103,8 @@ class ModelRoutes:
             from osmosis_ai.gateway import Gateway
         async with self._opening:
             if self._gateway is None:
-                self._gateway = await self._resources.enter_async_context(Gateway())
+                gateway = Gateway(self._host, self._port, advertise_url=self._advertised)
+                self._gateway = await self._resources.enter_async_context(gateway)
             return self._gateway
 
 

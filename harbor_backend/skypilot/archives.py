@@ -1,0 +1,43 @@
+"""A runtime as one compressed archive: uploaded to sandboxes, or added to images as a layer."""
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+
+from harbor_backend.bundle.store import Entry, Store, user_cache
+
+KEY_FILE = "runtime.key"
+"""In a sandbox's runtime directory: which runtime it is."""
+
+ARCHIVE = "runtime.tar.gz"
+_LEVEL = 6
+
+
+def runtime_archive(runtime: Path, cache_dir: Path | None = None) -> Entry:
+    """The archive of a published runtime, in a held directory as ``runtime.tar.gz``.
+
+    Its members lie at the top, belong to root, and one more holds the runtime's
+    key. Made once per content; blocks for seconds then, so call it in a thread.
+    """
+    store = Store(user_cache("archives", cache_dir))
+    return store.acquire(runtime.name, lambda folder: _pack(runtime, folder / ARCHIVE))
+
+
+def _pack(runtime: Path, target: Path) -> None:
+    with (
+        gzip.GzipFile(target, "wb", compresslevel=_LEVEL, mtime=0) as stream,
+        tarfile.open(fileobj=stream, mode="w") as archive,
+    ):
+        for entry in sorted(runtime.rglob("*")):
+            archive.add(entry, entry.relative_to(runtime), recursive=False, filter=_roots)
+        key = tarfile.TarInfo(KEY_FILE)
+        data = runtime.name.encode()
+        key.size, key.mode = len(data), 0o444
+        archive.addfile(key, io.BytesIO(data))
+
+
+def _roots(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    return member

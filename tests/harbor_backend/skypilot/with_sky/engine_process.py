@@ -1,0 +1,28 @@
+"""An engine process that runs one rollout that never ends: ``TASK_DIR IMAGE_KWARGS_JSON``."""
+
+import asyncio
+import json
+import sys
+
+from harbor.models.trial.config import EnvironmentConfig
+from harbor.trial.queue import TrialQueue
+
+from harbor_backend import HarborBackend
+from harbor_backend.instance import instance_id
+from osmosis_ai.rollout import ExecutionRequest
+
+
+async def main(task: str, kwargs: str) -> None:
+    """Print the instance id, and run."""
+    print(instance_id(), flush=True)
+    backend = HarborBackend(
+        orchestrator=TrialQueue(n_concurrent=1),
+        tasks_dir=task,
+        agent="adversary:Wait",
+        environment_config=EnvironmentConfig(type="skypilot", kwargs=json.loads(kwargs)),
+    )
+    prompt = [{"role": "user", "content": "wait"}]
+    await backend.execute(ExecutionRequest(id="killed", prompt=prompt))
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,233 @@
+"""Trials in sandboxes of the double: where images come from, what runs, how a model is reached."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
+from harbor.trial.trial import Trial
+
+from harbor_backend.instance import instance_id
+from harbor_backend.skypilot.names import instance_of, rollout_of, rollout_part
+from osmosis_ai.rollout import RolloutContext, RolloutStatus
+from sandbox_images import BASE_IMAGE
+from tests.harbor_backend.rollouts.conftest import SECRET, MakeTask, until
+from tests.harbor_backend.skypilot.with_sky.conftest import (
+    TASKS,
+    MakeBackend,
+    own_sandboxes,
+    run,
+    timings,
+)
+from tests.harbor_backend.skypilot.with_sky.servers import free_port
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+
+PUBLIC = '[environment]\nnetwork_mode = "public"\n'
+WITH_IMAGE = f'[environment]\ndocker_image = "{BASE_IMAGE}"\n'
+
+
+async def test_a_registry_build_bakes_the_runtime_as_one_layer(
+    make_backend: MakeBackend, engine: Any, registry_host: str
+) -> None:
+    backend = make_backend(agent="adversary:Answer", grader="adversary:LookAround")
+    outcome = await run(backend)
+    assert outcome.result.status is RolloutStatus.SUCCESS, outcome
+    assert outcome.workflow.extra_fields["environment"] == "skypilot"
+    assert "runtime_upload" not in timings(outcome)
+    assert {"image", "sandbox_create", "sandbox_terminate"} <= timings(outcome).keys()
+    (reference,) = {
+        tag
+        for image in engine.images.list()
+        for tag in image.tags
+        if tag.startswith(f"{registry_host}/multiply:")
+    }
+    baked = engine.images.get(reference)
+    layers = baked.attrs["RootFS"]["Layers"]
+    parents = [
+        image
+        for image in engine.images.list(name="osmosis-env")
+        if image.attrs["RootFS"]["Layers"] == layers[:-1]
+    ]
+    assert parents, "the image is not its task's image and one layer"
+    repository, tag = reference.removeprefix(f"{registry_host}/").split(":")
+    async with httpx.AsyncClient() as client:
+        manifest = await client.get(f"http://{registry_host}/v2/{repository}/manifests/{tag}")
+    assert manifest.status_code == 200
+    again = await run(backend, "r-2")
+    assert timings(again)["image"] < 0.5
+
+
+async def test_a_prebuilt_image_gets_the_runtime_once_as_one_archive(
+    make_backend: MakeBackend, make_task: MakeTask
+) -> None:
+    task = make_task(toml=WITH_IMAGE, environment__note="from the task's environment")
+    (task / "environment" / "Dockerfile").unlink()
+    backend = make_backend(
+        sky={}, tasks_dir=task, agent="adversary:Answer", grader="adversary:LookAround",
+        grader_sandbox="shared",
+    )  # fmt: skip
+    outcome = await run(backend)
+    assert outcome.result.status is RolloutStatus.SUCCESS, outcome
+    assert timings(outcome)["runtime_upload"] > 0
+    assert "image" not in timings(outcome)
+
+
+async def test_a_pool_is_made_used_resized_and_deleted(make_backend: MakeBackend) -> None:
+    from sky_sandbox_double import pools, sdk
+
+    from harbor_backend.skypilot.pools import delete_pool
+
+    task = TASKS / "dataset"
+    pool: dict[str, Any] = {"pool": "warm", "ensure_pool": {"image": BASE_IMAGE, "replicas": 1}}
+    backend = make_backend(sky=pool, tasks_dir=task, task_mode="dataset", agent="oracle")
+    await backend.prewarm(task_ids=["log-report"])
+    assert len(pools.get("warm").idle) == 1
+    pool["ensure_pool"]["replicas"] = 2
+    await make_backend(sky=pool, tasks_dir=task, task_mode="dataset", agent="oracle").prewarm(
+        task_ids=["log-report"]
+    )
+    (first, second) = pools.get("warm").idle
+    outcome = await run(backend, metadata={"harbor_task_id": "log-report"})
+    assert outcome.workflow.status is RolloutStatus.SUCCESS, outcome.workflow
+    assert pools.get("warm").idle == [first]
+    assert second not in {sandbox.name for sandbox in sdk.ls()}
+    await delete_pool(sdk, "warm")
+    with pytest.raises(sdk.SandboxError):
+        pools.get("warm")
+
+
+async def test_a_pools_sandbox_gets_the_runtime_and_the_tasks_directory(
+    make_backend: MakeBackend, make_task: MakeTask
+) -> None:
+    from sky_sandbox_double import sdk
+
+    from harbor_backend.skypilot.pools import delete_pool
+
+    pool = {"pool": "graded", "ensure_pool": {"image": BASE_IMAGE, "replicas": 2}}
+    task = make_task(toml=PUBLIC, dockerfile=f"FROM {BASE_IMAGE}\nWORKDIR /not/in/the/pool\n")
+    backend = make_backend(
+        sky=pool, tasks_dir=task, agent="adversary:Answer", grader="adversary:LookAround"
+    )
+    await backend.prewarm()
+    outcome = await run(backend)
+    assert outcome.result.status is RolloutStatus.SUCCESS, outcome
+    assert timings(outcome)["runtime_upload"] > 0
+    await delete_pool(sdk, "graded")
+
+
+@pytest.mark.parametrize("whose", ["ours", "harbors"])
+@pytest.mark.parametrize("name", ["close-pairs", "stack-machine", "ledger", "content-store"])
+async def test_dataset_tasks_on_our_environment_and_on_harbors(
+    whose: str, name: str, make_backend: MakeBackend, registry_host: str, tmp_path: Path
+) -> None:
+    """Harbor's own runs unmodified: the double is as it expects the SDK to be."""
+    if whose == "harbors" and name == "content-store":
+        name = "log-report"  # Harbor's own cannot run an image whose user is not root
+    if whose == "ours":
+        backend = make_backend(tasks_dir=TASKS / "dataset", task_mode="dataset", agent="oracle")
+        outcome = await run(backend, f"oracle-{name}", metadata={"harbor_task_id": name})
+        assert outcome.result.sample is not None, outcome
+        assert outcome.result.sample.reward == 1.0
+        return
+    trial = await Trial.create(
+        TrialConfig(
+            task=TaskConfig(path=TASKS / "dataset" / name),
+            trials_dir=tmp_path / "trials",
+            agent=AgentConfig(name="oracle"),
+            environment=EnvironmentConfig(type="skypilot", kwargs={"registry": registry_host}),
+        )
+    )
+    result = await trial.run()
+    assert result.exception_info is None, result.exception_info
+    assert result.verifier_result is not None
+    assert result.verifier_result.rewards is not None
+    assert result.verifier_result.rewards["reward"] == 1.0
+
+
+async def test_the_model_is_reached_over_the_network_with_a_token_of_the_rollout(
+    make_backend: MakeBackend,
+    make_task: MakeTask,
+    policy: tuple[str, list[str]],
+    base_url: str,
+    artifact_root: Path,
+) -> None:
+    url, keys = policy
+    backend = make_backend(
+        tasks_dir=make_task(toml=PUBLIC), agent="adversary:CallModel", agent_base_url=base_url
+    )
+    with RolloutContext(url, SECRET, "r-1"):
+        outcome = await run(backend)
+    assert outcome.workflow.sample is not None, outcome.workflow
+    report = json.loads(outcome.workflow.sample.messages[-1]["content"])
+    assert report["said"] == "from the policy"
+    assert report["url"] == f"{base_url}/rollouts/r-1/v1"
+    assert keys == [f"Bearer {SECRET}"]
+    assert report["key"] not in {SECRET, None, ""}
+    assert outcome.workflow.extra_fields["model_calls"]["calls"] == 1
+    kept = [path for path in artifact_root.rglob("*") if path.is_file()]
+    holding = {path.name for path in kept if report["key"].encode() in path.read_bytes()}
+    assert holding <= {"container_result.json", "trajectory.json"}, "only the workflow's own report"
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {report['key']}"}) as client:
+        answer = await client.get(f"{report['url']}/ping")
+    assert answer.status_code == 410, "the token outlived its rollout"
+
+
+async def test_a_grader_asks_its_judge_over_the_network(
+    make_backend: MakeBackend, make_task: MakeTask, base_url: str
+) -> None:
+    backend = make_backend(
+        tasks_dir=make_task(toml=PUBLIC), agent="adversary:Answer", grader="adversary:AskJudge",
+        judge="embedded/echo", agent_base_url=base_url,
+    )  # fmt: skip
+    outcome = await run(backend)
+    assert outcome.grader is not None, outcome.workflow
+    assert outcome.grader.sample is not None, outcome.grader
+    assert outcome.grader.sample.reward == 1.0
+    assert outcome.grader.extra_fields["judge_calls"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "hop"), [("http://{bridge}:9", "connect"), ("http://engine.internal:9", "name")]
+)
+async def test_a_way_to_the_model_that_does_not_work_is_told_by_its_hop(
+    make_backend: MakeBackend,
+    make_task: MakeTask,
+    policy: tuple[str, list[str]],
+    bridge: str,
+    url: str,
+    hop: str,
+) -> None:
+    backend = make_backend(
+        tasks_dir=make_task(toml=PUBLIC), agent="adversary:CallModel",
+        agent_base_url=url.format(bridge=bridge), agent_bind=f"127.0.0.1:{free_port()}",
+    )  # fmt: skip
+    with RolloutContext(policy[0], SECRET, "r-1"):
+        outcome = await run(backend)
+    assert outcome.workflow.status is RolloutStatus.FAILURE
+    assert f"at the hop '{hop}'" in str(outcome.workflow.err_message)
+    assert outcome.workflow.extra_fields["phase"] == "environment_setup"
+    assert outcome.workflow.extra_fields["category"] == "infrastructure_error"
+    assert policy[1] == []
+
+
+async def test_the_name_tells_engine_and_rollout_and_the_life_is_the_deadlines(
+    make_backend: MakeBackend, engine: Any
+) -> None:
+    from sky_sandbox_double import containers
+
+    backend = make_backend(agent="adversary:Wait")
+    running = asyncio.create_task(run(backend, "Named Rollout 1", agent_timeout_sec=40))
+    await until(own_sandboxes, 120)
+    (name,) = own_sandboxes()
+    assert instance_of(name) == instance_id()
+    assert rollout_of(name) == rollout_part("Named Rollout 1")
+    life = int(containers.find(name).attrs["Config"]["Entrypoint"][2].split("sleep ")[1].split()[0])
+    build, grading = 600, 3600
+    assert life == build + 40 + grading + 10 + 600
+    await backend.cancel_rollouts(all=True)
+    await running
+    await until(lambda: own_sandboxes() == [])

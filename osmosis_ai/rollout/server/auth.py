@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from osmosis_ai.rollout.server.limits import is_long
+
 
 class Access(IntEnum):
     """How much a key opens."""
@@ -36,6 +38,9 @@ class RequireAccess:
         if scope["type"] == "http":
             refusal = self._local_refusal(scope) if self._control is None else self._refusal(scope)
             if refusal is not None:
+                if is_long(scope):
+                    # Who may not ask must not keep this process busy with what follows either.
+                    refusal.headers["Connection"] = "close"
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 8 * 2**20
 BODY_SEC = 30.0
+_SHORT_BYTES = 2**16
 
 
 class _TooLargeError(Exception):
@@ -68,6 +69,12 @@ class BoundBodies:
         # The rest of the body is still to come: nothing else fits on this connection.
         answer = JSONResponse({"detail": detail}, status, headers={"Connection": "close"})
         await answer(scope, receive, send)
+
+
+def is_long(scope: Scope) -> bool:
+    """Whether the request's body is, or may be, longer than is read for nothing (64 KiB)."""
+    chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+    return chunked or _announced(scope) > _SHORT_BYTES
 
 
 def _has_body(scope: Scope) -> bool:

@@ -1,7 +1,6 @@
 """Who is let in, and what of a request is read at all."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -183,12 +182,26 @@ async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> Non
         assert (await caller.start()).status_code == 202
 
 
-async def test_a_refused_caller_is_not_read() -> None:
-    async with serve(app(api_key="k")) as caller:
-        with socket.create_connection(
-            (caller.http.base_url.host, caller.http.base_url.port)
-        ) as raw:
-            raw.sendall(b"POST /rollout HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n{")
-            raw.settimeout(5)
-            answer = await asyncio.to_thread(raw.recv, 100)
-    assert answer.startswith(b"HTTP/1.1 401")
+@pytest.mark.parametrize(
+    ("length", "body", "stays"),
+    [
+        ("Content-Length: 99999999", b"{", False),
+        ("Transfer-Encoding: chunked", b"", False),
+        ("Content-Length: 2", b"{}", True),
+    ],
+)
+async def test_a_refused_caller_is_not_read(length: str, body: bytes, stays: bool) -> None:
+    request = f"POST /rollout HTTP/1.1\r\nHost: x\r\n{length}\r\n\r\n".encode() + body
+    async with serve(app(api_key="k")) as caller, asyncio.timeout(5):
+        reader, writer = await asyncio.open_connection(
+            caller.http.base_url.host, caller.http.base_url.port
+        )
+        for _ in range(2 if stays else 1):
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 401")
+            assert (b"connection: close" in head.lower()) is not stays
+            assert await reader.readuntil(b"}") == b'{"detail":"unauthorized"}'
+        if not stays:
+            assert await reader.read() == b""
+        writer.close()

@@ -5,12 +5,13 @@
 #
 #   tests/e2e/slurm.sh SKY [PYTHON]     # the `sky` command of a SkyPilot 0.14 installation
 #
-# Needs root, a Docker engine, uv, the internet (SkyPilot installs uv and a Python of its own on the
-# node), and Debian's slurm-wlm, munge, openssh-server and rsync, which it installs.
+# Needs root, a Docker engine, uv, a package index, and Debian's slurm-wlm, munge, openssh-server and
+# rsync, which it installs. SkyPilot wants a Python 3.10 for its runtime on the node; where none can be
+# downloaded, this machine's python3 takes its place.
 set -euo pipefail
 
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
-for part in say apt; do
+for part in say apt uv; do
     # shellcheck source=/dev/null
     . "$REPO/scripts/lib/$part.sh"
 done
@@ -61,7 +62,39 @@ ssh-keygen -q -t ed25519 -N '' -f "$work/host"
 ssh-keygen -q -t ed25519 -N '' -f "$work/key"
 install -D -o "$user" -g "$user" -m 600 "$work/key.pub" "/home/$user/.ssh/authorized_keys"
 chown "$user:$user" "/home/$user/.ssh"
-install -D -o "$user" -g "$user" -m 755 "$(command -v uv)" "/home/$user/.local/bin/uv"
+
+say "uv and Python for that user"
+ensure_uv "$python" || die "uv is needed"
+use_pip_index "$python"
+home="/home/$user"
+install -D -m 755 "$UV" "$home/.local/lib/uv"
+install -d "$home/.local/bin" "$home/.config/uv"
+{
+    echo 'native-tls = true'
+    [ -z "${UV_DEFAULT_INDEX:-}" ] || printf '[[index]]\nurl = "%s"\ndefault = true\n' "$UV_DEFAULT_INDEX"
+} >"$home/.config/uv/uv.toml"
+ln -s ../lib/uv "$home/.local/bin/uv"
+chown -hR "$user:$user" "$home/.local" "$home/.config"
+as_user() { runuser -u "$user" -- env HOME="$home" "$@"; }
+if ! as_user timeout 60 "$home/.local/bin/uv" python install -q 3.10 2>/dev/null; then
+    rm "$home/.local/bin/uv"
+    cat >"$home/.local/bin/uv" <<'UV'
+#!/bin/bash
+arguments=()
+for argument in "$@"; do
+    [ "$argument" != 3.10 ] || argument=/usr/bin/python3
+    arguments+=("$argument")
+done
+exec "$HOME/.local/lib/uv" "${arguments[@]}"
+UV
+    chmod 755 "$home/.local/bin/uv"
+fi
+if ! as_user "$python" -c '' 2>/dev/null; then
+    say "copying $python, which that user cannot run"
+    cp -a "$("$python" -c 'import sys; print(sys.base_prefix)')" "$work/python"
+    chmod -R a+rX "$work/python"
+    python="$work/python/bin/python3"
+fi
 
 say "sshd on port 20022"
 mkdir -p /run/sshd

@@ -14,7 +14,7 @@ class Fault(StrEnum):
 
     ``CREATE_SLOW``: a creation takes ``seconds`` longer. ``CREATE_LOST``: it
     fails after the sandbox was made. ``CREATE_REFUSED``: it fails before.
-    ``EXEC_OVERRUN``: a command is taken to have run to its budget, and killed.
+    ``EXEC_OVERRUN``: a command does nothing, is taken to have run to its budget, and killed.
     ``EXEC_LOST``: the connection breaks while a command runs. ``TERMINATE_FAILS``:
     a sandbox is not terminated.
     """

@@ -4,6 +4,7 @@ They answer what the routes of ``routes.protocol`` would, and leave to those
 whatever is not a plain request: the published schema and its checks are theirs.
 """
 
+import asyncio
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -20,7 +21,9 @@ from osmosis_ai.rollout.types.status import RolloutStatus
 _PREFIX, _SUFFIX = "/rollout/", "/result"
 _LEASE = POLLING_LEASE_HEADER.lower().encode()
 _JSON = b"application/json"
-
+_AT_ONCE = 4
+"""Admissions that are looked into at once; the others wait their turn, so that timers and
+other requests come in between however many arrive together."""
 
 _SEEN = {f"seen={status.value}".encode(): status for status in RolloutStatus}
 
@@ -40,6 +43,7 @@ class DirectRoutes:
     def __init__(self, app: ASGIApp, *, service: RolloutService) -> None:
         self._app = app
         self._service = service
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
@@ -65,6 +69,8 @@ class DirectRoutes:
 
     async def _start(self, scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
+        async with self._turns:
+            await asyncio.sleep(0)
         request = _request(scope, message)
         if request is None:
             await self._app(scope, _again(message, receive), send)

@@ -7,6 +7,7 @@ them and is answered with a tally of what the server answered.
 """
 
 import asyncio
+import os
 import sys
 from contextlib import AsyncExitStack
 
@@ -33,4 +34,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    os.nice(19)  # attackers have machines of their own; here they must not take the server's
     asyncio.run(main())

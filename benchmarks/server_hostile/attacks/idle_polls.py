@@ -1,6 +1,7 @@
 """Thousands of polls that wait for nothing."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,13 +17,15 @@ _AT_ONCE = 16
 async def idle_polls(target: Target) -> AsyncIterator[None]:
     """3,000 rollouts that never end, each with a poll open."""
     count = target.times(POLLS)
+    # Results of an earlier round are kept: a poll of those would not wait.
+    prefix = f"idle-{uuid.uuid4().hex}-"
     numbers = iter(range(count))
     polls: list[asyncio.Task[None]] = []
 
     async def admit() -> None:
         connection = Connection(target.port)
         for number in numbers:
-            name = f"idle-{number}"
+            name = f"{prefix}{number}"
             _, answer = await connection.ask("POST", "/rollout", rollout(name, None))
             polls.append(asyncio.create_task(poll(name, answer["polling_lease_token"])))
         await connection.close()
@@ -44,4 +47,4 @@ async def idle_polls(target: Target) -> AsyncIterator[None]:
         for task in polls:
             task.cancel()
         await asyncio.gather(*polls, return_exceptions=True)
-        await ask(target, "/rollout/cancel", {"prefix": "idle-"})
+        await ask(target, "/rollout/cancel", {"prefix": prefix})

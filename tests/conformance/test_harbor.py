@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import pytest
+from harbor.models.trial.config import EnvironmentConfig
 from harbor.trial.queue import TrialQueue
 
 from harbor_backend import HarborBackend
@@ -34,12 +35,22 @@ class _Unclosed(Runtime):
 
 
 class HarborHarness(BackendHarness):
-    """HarborBackend on one queue; all cases share one runtime, for they are of one project."""
+    """HarborBackend on one queue; all cases share one runtime, for they are of one project.
 
-    def __init__(self, artifact_root: Path, placement: Placement, runtime: Runtime) -> None:
+    ``environment`` is where the sandboxes are, when it is not the local Docker.
+    """
+
+    def __init__(
+        self,
+        artifact_root: Path,
+        placement: Placement,
+        runtime: Runtime,
+        environment: EnvironmentConfig | None = None,
+    ) -> None:
         super().__init__(artifact_root)
         self.name = f"harbor-{placement}"
         self._placement: Placement = placement
+        self._environment = environment
         self._runtime = _Unclosed(runtime.path, runtime.key, runtime._entry)
         self._queue = TrialQueue(n_concurrent=CONCURRENCY)
 
@@ -52,6 +63,7 @@ class HarborHarness(BackendHarness):
             grader=path(case.grader),
             grader_config=path(case.grader_config),
             grader_sandbox=self._placement,
+            environment_config=self._environment,
         )
         # A bundle names its entry points, so each case would build one of its own.
         backend._program._runtime = self._runtime
@@ -66,7 +78,7 @@ class Ran:
     artifacts: dict[str, bytes] | None
 
 
-async def _run_all(harness: BackendHarness) -> dict[str, Ran]:
+async def run_all(harness: BackendHarness) -> dict[str, Ran]:
     """Run every case, some at once: a container's start is mostly waiting."""
     ran: dict[str, Ran] = {}
     slots = asyncio.Semaphore(CONCURRENCY)
@@ -101,7 +113,7 @@ def ran(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(ARTIFACT_ROOT_ENV, str(root))
         patch.syspath_prepend(str(PROJECT_DIR))
-        return asyncio.run(_run_all(HarborHarness(root, placement, runtime)))
+        return asyncio.run(run_all(HarborHarness(root, placement, runtime)))
 
 
 @pytest.fixture(scope="module")

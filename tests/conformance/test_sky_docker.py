@@ -8,49 +8,24 @@ from typing import Any
 import pytest
 from harbor.models.trial.config import EnvironmentConfig
 
-from harbor_backend import HarborBackend
 from harbor_backend.environments.choose import SKY_DOCKER
 from harbor_backend.runtime import Runtime
-from osmosis_ai.rollout import ExecutionBackend
 from osmosis_ai.rollout.artifacts import ARTIFACT_ROOT_ENV
 from tests.conformance.cases import CASES
 from tests.conformance.compare import assert_outcome, comparable
 from tests.conformance.conftest import PROJECT_DIR
 from tests.conformance.harness import LocalHarness
-from tests.conformance.model import Case, path
+from tests.conformance.model import Case
 from tests.conformance.test_harbor import (
     CONCURRENCY,
-    TEMPLATE,
     HarborHarness,
     Ran,
-    _run_all,
+    run_all,
     runtime,
 )
 from tests.harbor_backend.sky_docker.sshd import Sshd
 
 __all__ = ["runtime"]  # a fixture
-
-
-class SkyDockerHarness(HarborHarness):
-    """The same backend, on one host."""
-
-    def __init__(self, artifact_root: Path, runtime: Runtime, kwargs: dict[str, Any]) -> None:
-        super().__init__(artifact_root, "fresh", runtime)
-        self.name = "sky-docker"
-        self._environment = EnvironmentConfig(import_path=SKY_DOCKER, kwargs=kwargs)
-
-    def backend(self, case: Case) -> ExecutionBackend:
-        backend = HarborBackend(
-            orchestrator=self._queue,
-            tasks_dir=TEMPLATE,
-            agent=path(case.workflow),
-            workflow_config=path(case.workflow_config),
-            grader=path(case.grader),
-            grader_config=path(case.grader_config),
-            environment_config=self._environment,
-        )
-        backend._program._runtime = self._runtime
-        return backend
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +54,8 @@ def ran(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(ARTIFACT_ROOT_ENV, str(root))
         patch.syspath_prepend(str(PROJECT_DIR))
-        return asyncio.run(_run_all(SkyDockerHarness(root, runtime, host)))
+        environment = EnvironmentConfig(import_path=SKY_DOCKER, kwargs=host)
+        return asyncio.run(run_all(HarborHarness(root, "fresh", runtime, environment)))
 
 
 @pytest.mark.docker

@@ -153,9 +153,7 @@ class HarborBackend(ExecutionBackend):
             None if environment_config is None else environment_config.model_copy(deep=True)
         )
         self._hosts = (
-            None
-            if environment_config is None or not is_on_hosts(environment_config)
-            else fleet_settings(environment_config.kwargs)
+            fleet_settings(environment_config.kwargs) if is_on_hosts(environment_config) else None
         )
         self._fleet: Fleet | None = None
         self._keep_sandboxes = keep_sandboxes

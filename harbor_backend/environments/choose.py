@@ -1,6 +1,7 @@
 """Which environment runs a trial: ours, or Harbor's own."""
 
 from pathlib import Path
+from typing import TypeGuard
 
 from harbor.models.environment_type import EnvironmentType
 from harbor.models.task.config import NetworkMode, TaskConfig, TaskOS, VerifierConfig
@@ -40,12 +41,12 @@ def is_ours(config: EnvironmentConfig) -> bool:
     return config.import_path in {OURS, SKY_DOCKER}
 
 
-def is_on_hosts(config: EnvironmentConfig | None) -> bool:
+def is_on_hosts(config: EnvironmentConfig | None) -> TypeGuard[EnvironmentConfig]:
     """Whether a configuration means our own environment on the hosts of a cluster."""
     return config is not None and config.import_path == SKY_DOCKER
 
 
-def is_skypilot(config: EnvironmentConfig | None) -> bool:
+def is_skypilot(config: EnvironmentConfig | None) -> TypeGuard[EnvironmentConfig]:
     """Whether a configuration means SkyPilot's sandboxes, which are remote."""
     return config is not None and (
         config.import_path == SKYPILOT or config.type is EnvironmentType.SKYPILOT

@@ -224,7 +224,7 @@ def skypilot_sandboxes(
         ValueError: arguments do not fit each other or the tasks.
         SkypilotUnavailableError: SkyPilot cannot be used from here.
     """
-    if config is None or not is_skypilot(config):
+    if not is_skypilot(config):
         if agent != (None, None):
             raise ValueError(
                 "agent_base_url= and agent_bind= belong to remote sandboxes: pass "

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Collection, Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -272,7 +272,8 @@ class HarborBackend(ExecutionBackend):
     async def _run(self, record: TrialRecord, stack: AsyncExitStack) -> ExecutionOutcome:
         await self.begin()
         request = record.request
-        name = trial_name(request.id)
+        remote = self._remote
+        name = trial_name(request.id) if remote is None else remote.trial_name(request.id)
         workspace = self._work_dir / "rollouts" / name
         stack.callback(shutil.rmtree, workspace, ignore_errors=True)
         await asyncio.to_thread(provision_artifacts_dir, self._artifact_root, request.id)
@@ -282,8 +283,8 @@ class HarborBackend(ExecutionBackend):
             record.endpoint = await self._routes.policy(request.id, stack)
             if self._program.has_grader:
                 record.judge = await self._routes.judge(request.id, stack)
-            if self._remote is not None:
-                await self._remote.admit(record, staged, self._routes, stack)
+            if remote is not None:
+                await remote.admit(record, staged, self._routes, stack)
             base = choose_environment(
                 self._environment,
                 staged.config,
@@ -327,8 +328,10 @@ class HarborBackend(ExecutionBackend):
         if self._own_trials:
             stack.callback(shutil.rmtree, trial_dir, ignore_errors=True)
         record.submitted_at = time.monotonic()
+        around = nullcontext() if remote is None else remote.around_trial(name, record)
         try:
-            trial = await self._queue.submit(config)
+            async with around:
+                trial = await self._queue.submit(config)
         except (ValueError, OSError, RuntimeError, SystemExit) as exc:
             # Harbor refuses some configurations when it makes the trial.
             return ExecutionOutcome(workflow=failure(exc, category=_setup_category(exc)))

@@ -14,6 +14,9 @@ from osmosis_ai.telemetry.current import AGENT, ENVIRONMENT, GRADING
 
 logger = logging.getLogger(__name__)
 
+_GIVEN_UP = {"CancelledError", "EnvironmentStartTimeoutError", "VerifierTimeoutError"}
+"""What ends a trial while a sandbox that it asked for may still come."""
+
 
 class TrialHooks:
     """Follows the trials of one backend on a queue that others may share."""
@@ -40,10 +43,12 @@ class TrialHooks:
             return
         record.queued_sec = time.monotonic() - record.submitted_at
         record.live.status = RolloutStatus.RUNNING
+        record.is_creating = True
         record.observer.begin(ENVIRONMENT)
 
     async def _agent_begins(self, event: TrialHookEvent) -> None:
         if record := self._records.get(event.config.trial_name):
+            record.is_creating = False
             record.observer.begin(AGENT)
 
     async def _agent_ended(self, event: TrialHookEvent) -> None:
@@ -52,6 +57,8 @@ class TrialHooks:
 
     async def _ended(self, event: TrialHookEvent) -> None:
         if record := self._records.get(event.config.trial_name):
+            error = event.result.exception_info
+            record.is_creating &= error is not None and error.exception_type in _GIVEN_UP
             record.observer.end(seconds_ago=_since_graded(event))
 
     async def _verifying(self, event: TrialHookEvent) -> None:

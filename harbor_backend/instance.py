@@ -19,7 +19,7 @@ def instance_id() -> str:
     It reads ``<where>-<which>``: only a process of the same place (machine,
     process namespace, user's cache) can tell whether its owner lives.
     """
-    identifier = f"{_place()}-{uuid.uuid4().hex[:16]}"
+    identifier = f"{_place()}-{uuid.uuid4().hex[:8]}"
     _hold(identifier)
     return identifier
 

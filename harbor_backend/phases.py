@@ -1,14 +1,18 @@
 """Running one phase of the execution core inside a sandbox, from the host."""
 
-import logging
+import shlex
 import tempfile
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harbor.environments.base import BaseEnvironment
+from harbor.models.environment_type import EnvironmentType
 
 from harbor_backend.environments.channel import Command, RunResult, SandboxLostError
 from harbor_backend.environments.docker import DockerEnvironment
+from harbor_backend.environments.engine import EngineError
+from harbor_backend.skypilot.lifetime import MAX_EXEC_SEC
 from osmosis_ai.rollout.container.files import (
     AGENT_LOGS_DIR,
     INPUT_FILENAME,
@@ -27,8 +31,6 @@ from osmosis_ai.rollout.deadline import deadline_message
 from osmosis_ai.rollout.execution import GRADER_PHASE, WORKFLOW_PHASE
 from osmosis_ai.rollout.types.execution import ExecutionResult
 from osmosis_ai.rollout.types.status import RolloutErrorCategory, RolloutStatus
-
-logger = logging.getLogger(__name__)
 
 GRACE_SEC = 10.0
 _LOG_LIMIT = 4 * 1024 * 1024
@@ -106,7 +108,23 @@ async def _over_descriptor(
 async def _over_files(
     environment: BaseEnvironment, phase: Phase, task: ContainerInput, limit: float | None
 ) -> tuple[RunResult, bytes]:
-    """Exchange input and result as files, which every Harbor environment can."""
+    """Exchange input and result as files, which every Harbor environment can.
+
+    Its exceptions are its own, so that any of them counts as the sandbox's loss.
+    """
+    try:
+        return await _exchange(environment, phase, task, limit)
+    except (SandboxLostError, EngineError):
+        raise
+    except Exception as exc:
+        raise SandboxLostError(
+            f"The sandbox of {environment.session_id} was lost: {type(exc).__name__}: {exc}"
+        ) from exc
+
+
+async def _exchange(
+    environment: BaseEnvironment, phase: Phase, task: ContainerInput, limit: float | None
+) -> tuple[RunResult, bytes]:
     input_path = f"{phase.logs_dir}/{INPUT_FILENAME}"
     result_path = f"{phase.logs_dir}/{RESULT_FILENAME}"
     with tempfile.TemporaryDirectory(prefix="osmosis-phase-") as scratch:
@@ -118,35 +136,46 @@ async def _over_files(
         await environment.upload_file(local, input_path)
         if not is_ready:
             await environment.exec(f"chmod 644 {input_path}", user="root")
-        seconds = None if limit is None else max(1, round(limit))
-        if seconds is not None and (cap := getattr(environment, "max_exec_sec", None)):
-            seconds = min(seconds, cap)
         # The input may hold a token or the label: it is gone before user code begins.
         taken = f"exec 0<{input_path} || exit 1; rm -f {input_path}; exec "
-        timed_out = False
-        try:
-            done = await environment.exec(
-                taken + " ".join([*_RUNNER, *_arguments(phase, "-", result_path)]),
-                env=_ENVIRONMENT,
-                timeout_sec=seconds,
-            )
-            code, stdout, stderr = done.return_code, done.stdout or "", done.stderr or ""
-        except RuntimeError as exc:
-            if seconds is None or "timed out" not in str(exc):
-                raise
-            code, stdout, stderr, timed_out = TIMED_OUT, "", str(exc), True
-        run = RunResult(code, stdout.encode(), stderr.encode(), timed_out=timed_out)
-        result = Path(scratch, RESULT_FILENAME)
-        try:
-            await environment.download_file(result_path, result)
-        except SandboxLostError:
-            raise
-        except (OSError, RuntimeError) as exc:
-            logger.debug("No result file: %s", exc)
+        command = taken + " ".join([*_RUNNER, *_arguments(phase, "-", result_path)])
+        run = await _executed(environment, command, limit)
+        size = await _size(environment, result_path)
+        if size is None:
             return run, b""
+        if size > MAX_RESULT_BYTES:
+            return replace(run, result_dropped=size), b""
+        result = Path(scratch, RESULT_FILENAME)
+        await environment.download_file(result_path, result)
         if result.is_symlink() or result.stat().st_size > MAX_RESULT_BYTES:
             return run, b""
         return run, result.read_bytes()
+
+
+async def _executed(environment: BaseEnvironment, command: str, limit: float | None) -> RunResult:
+    """Run a phase's process for at most ``limit`` seconds."""
+    seconds = None if limit is None else max(1, round(limit))
+    if seconds is not None and environment.type() is EnvironmentType.SKYPILOT:
+        seconds = min(seconds, MAX_EXEC_SEC)
+    began = time.monotonic()
+    try:
+        done = await environment.exec(command, env=_ENVIRONMENT, timeout_sec=seconds)
+    except RuntimeError as exc:
+        if seconds is None or "timed out" not in str(exc):
+            raise
+        return RunResult(TIMED_OUT, b"", str(exc).encode(), timed_out=True)
+    # Harbor's SkyPilot environment tells a command that ran out of time by its exit code alone.
+    late = seconds is not None and time.monotonic() - began >= seconds and done.return_code != 0
+    stdout, stderr = (done.stdout or "").encode(), (done.stderr or "").encode()
+    return RunResult(done.return_code, stdout, stderr, timed_out=late)
+
+
+async def _size(environment: BaseEnvironment, path: str) -> int | None:
+    """The bytes of a file in the sandbox, before any are fetched; ``None`` when it is none."""
+    quoted = shlex.quote(path)
+    found = await environment.exec(f"test -f {quoted} && wc -c <{quoted}", user="root")
+    counted = (found.stdout or "").strip()
+    return int(counted) if found.return_code == 0 and counted.isdecimal() else None
 
 
 def _arguments(phase: Phase, source: str, target: str) -> list[str]:

@@ -64,6 +64,11 @@ class Program:
             and wiring_for(native).runs == "sandbox"
         )
 
+    @property
+    def needs_runtime(self) -> bool:
+        """Whether anything of ours runs in sandboxes: a workflow, a grader, or a probe."""
+        return self.entry_points is not None or self.calls_model_inside
+
     async def runtime(self) -> "Runtime":
         """Return the runtime, built on first use off the event loop.
 

@@ -53,6 +53,14 @@ def stage_task(source: Path, target: Path, mode: TaskMode, prompt: Messages) -> 
         raise TaskError(f"Harbor does not accept the task {source}: {exc}") from exc
 
 
+def set_image(task: Path, reference: str) -> None:
+    """Let a staged task run this image, which was built of its Dockerfile."""
+    config_path = task / "task.toml"
+    document = tomlkit.parse(config_path.read_text())
+    document.setdefault("environment", tomlkit.table())["docker_image"] = reference
+    config_path.write_text(tomlkit.dumps(document))
+
+
 def _has_tests(path: Path) -> bool:
     """Whether the task has a reward source of its own, by Harbor's own rules."""
     try:

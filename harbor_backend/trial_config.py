@@ -8,7 +8,7 @@ from harbor.models.trial.config import TaskConfig as TaskSource
 
 from harbor_backend.agents.native import native_config
 from harbor_backend.compose import write_overlay
-from harbor_backend.environments.choose import OURS, is_ours
+from harbor_backend.environments.choose import OURS, environment_name, is_ours
 from harbor_backend.phases import GRACE_SEC
 from harbor_backend.staging import StagedTask
 from harbor_backend.trials import TrialRecord
@@ -32,7 +32,11 @@ def environment_for(
     """Complete an environment's configuration with what belongs to this rollout.
 
     Ours takes the runtime as an argument; Harbor's Docker environment gets it,
-    and the directory of the gateway's socket, as mounts.
+    and the directory of the gateway's socket, as mounts. Any other of Harbor's
+    has the runtime uploaded.
+
+    Raises:
+        ValueError: a model is called from inside an environment that has no way to it.
     """
     if record.remote is not None:
         return record.remote.environment(base, record, staged, runtime_dir)
@@ -44,6 +48,13 @@ def environment_for(
         }
         return base.model_copy(update={"kwargs": {**base.kwargs, **kwargs}})
     if base.type is None or base.type.value != "docker":
+        if record.endpoint is not None and record.program.runs_inside:
+            raise ValueError(
+                f"environment_config={environment_name(base)!r} has no way to the gateway, and the "
+                "agent runs inside: use Docker, SkyPilot or SkyDocker, an agent that calls its "
+                "model from this process ('terminus-2'), or no chat_completions_url"
+            )
+        record.runtime_to_upload = runtime_dir if record.program.needs_runtime else None
         return base
     mounts: list[Any] = [*(base.mounts or []), _read_only(runtime_dir, RUNTIME_DIR)]
     if channel_dir is not None:

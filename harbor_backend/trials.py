@@ -7,6 +7,7 @@ is written to disk. They get a key in it, and find here what must not be there.
 import time
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from osmosis_ai.rollout.types.execution import ExecutionRequest, ExecutionResult
@@ -28,7 +29,9 @@ class TrialRecord:
     ``workflow`` and ``grader`` are the phases' results as the execution core
     made them; a phase that Harbor ran by itself leaves them ``None``. ``remote``
     is set when its sandboxes are remote, and ``access`` and ``judge_access`` are
-    where these find the models. ``timings``, in seconds, add to Harbor's.
+    where these find the models. ``runtime_to_upload`` is for environments that
+    neither mount it nor bring it themselves, and ``is_creating`` says that Harbor
+    waits for a sandbox. ``timings``, in seconds, add to Harbor's.
     """
 
     request: ExecutionRequest
@@ -39,6 +42,8 @@ class TrialRecord:
     remote: "SkypilotSandboxes | None" = None
     access: "ModelEndpoint | None" = None
     judge_access: "ModelEndpoint | None" = None
+    runtime_to_upload: Path | None = None
+    is_creating: bool = False
     agent_timeout_sec: float | None = None
     on_workflow_complete: "ResultCallback | None" = None
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -59,6 +64,10 @@ class TrialRecord:
         """Keep what went wrong without deciding the result; it ends in the diagnostics."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def took(self, what: str, began: float) -> None:
+        """Add the seconds since ``began``, a monotonic time, to those of this kind of work."""
+        self.timings[what] = self.timings.get(what, 0.0) + time.monotonic() - began
 
     def close(self) -> None:
         """Forget the trial."""

@@ -14,16 +14,15 @@ from harbor.models.trial.config import EnvironmentConfig
 from harbor.models.verifier.result import VerifierResult
 from harbor.verifier.base import BaseVerifier
 
-from harbor_backend.environments.channel import SandboxLostError
 from harbor_backend.environments.choose import is_ours
 from harbor_backend.environments.docker import DockerEnvironment
-from harbor_backend.environments.engine import EngineError
+from harbor_backend.outcome import category_of
 from harbor_backend.phases import GRADER, run_phase
+from harbor_backend.ready import make_ready
 from harbor_backend.trials import TrialRecord, find_trial
 from osmosis_ai.rollout.container.files import ARTIFACTS_DIR, JUDGE_SOCKET, ContainerInput
 from osmosis_ai.rollout.execution import failure, grading_refusal
 from osmosis_ai.rollout.types.execution import ExecutionResult
-from osmosis_ai.rollout.types.status import RolloutErrorCategory
 
 
 class GraderVerifier(BaseVerifier):
@@ -66,10 +65,11 @@ class GraderVerifier(BaseVerifier):
         try:
             if self._shared:
                 return await self._run(record, workflow, self.environment)
-            async with self._fresh_sandbox() as sandbox:
+            async with self._fresh_sandbox(record) as sandbox:
                 return await self._run(record, workflow, sandbox)
-        except (SandboxLostError, EngineError) as exc:
-            category = RolloutErrorCategory.INFRASTRUCTURE_ERROR
+        except Exception as exc:  # of the sandbox's environment: what ran in it raises nothing here
+            self.logger.warning("The grader's sandbox failed", exc_info=exc)
+            category = category_of(type(exc).__name__, "environment_setup")
             return failure(exc, sample=workflow.sample, category=category)
 
     async def _run(
@@ -114,7 +114,7 @@ class GraderVerifier(BaseVerifier):
         """Bring home what the grader wrote; never decides over the reward."""
         try:
             await sandbox.download_dir(ARTIFACTS_DIR, artifacts)
-        except (OSError, RuntimeError, ValueError) as exc:
+        except Exception as exc:  # every environment has its own
             record.note(f"The grader's artifacts were not collected: {exc}")
             self.logger.warning("The grader's artifacts were not collected: %s", exc)
 
@@ -126,7 +126,7 @@ class GraderVerifier(BaseVerifier):
         return ends and not self.task.has_steps
 
     @asynccontextmanager
-    async def _fresh_sandbox(self) -> AsyncIterator[BaseEnvironment]:
+    async def _fresh_sandbox(self, record: TrialRecord) -> AsyncIterator[BaseEnvironment]:
         """A new sandbox of the task's image; the agent's is ended while it starts."""
         config = EnvironmentConfig.model_validate(self._environment_config)
         task_config = self.task.config.environment.model_copy(deep=True)
@@ -141,6 +141,7 @@ class GraderVerifier(BaseVerifier):
             mounts=None if is_ours(config) else config.mounts,
             network_policy=grader_network(task_config.resolve_baseline()),
         )
+        record.is_creating = True
         try:
             try:
                 async with asyncio.TaskGroup() as starting:
@@ -148,7 +149,9 @@ class GraderVerifier(BaseVerifier):
                     if self._agent_is_done and config.delete:
                         starting.create_task(self.environment.stop(delete=True))
             except ExceptionGroup as group:
+                record.is_creating = False
                 raise group.exceptions[0] from None
+            await make_ready(sandbox, record, probe=False)
             yield sandbox
         finally:
             await asyncio.shield(sandbox.stop(delete=config.delete))

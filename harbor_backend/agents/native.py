@@ -20,6 +20,7 @@ from harbor_backend.agents.wiring import (
     agent_class,
     wiring_for,
 )
+from harbor_backend.ready import make_ready
 from harbor_backend.trials import TrialRecord, find_trial
 
 _IMPORT_PATH = f"{__name__}:NativeAgent"
@@ -84,9 +85,9 @@ class NativeAgent(BaseAgent):
         super().__init__(logs_dir=logs_dir, model_name=model_name, **kwargs)
         wiring = wiring_for(agent)
         self._inside = wiring.runs == "sandbox"
-        record = find_trial(trial_key)
-        self._through_relay = self._inside and record.access is None
-        access = _access(record, wiring)
+        self._record = find_trial(trial_key)
+        self._through_relay = self._inside and self._record.access is None
+        access = _access(self._record, wiring)
         self._agent: BaseAgent = _prebaked(agent_class(agent), wiring)(
             logs_dir=logs_dir,
             model_name=model_name,
@@ -123,6 +124,8 @@ class NativeAgent(BaseAgent):
 
     async def setup(self, environment: BaseEnvironment) -> None:
         """Set the wrapped agent up; see ``_Prebaked`` for its installation."""
+        if self._inside:
+            await make_ready(environment, self._record, probe=True)
         self._agent.session_id, self._agent.context_id = self.session_id, self.context_id
         await self._agent.setup(environment)
 

@@ -8,6 +8,7 @@ from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
 
 from harbor_backend.phases import AGENT, run_phase
+from harbor_backend.ready import make_ready
 from harbor_backend.trials import TrialRecord, find_trial
 from osmosis_ai import __version__
 from osmosis_ai.rollout.container.files import GATEWAY_SOCKET, ContainerInput
@@ -37,7 +38,8 @@ class WorkflowAgent(BaseAgent):
         return str(__version__)
 
     async def setup(self, environment: BaseEnvironment) -> None:
-        """Nothing to install: the runtime is mounted."""
+        """Have the runtime there, and the way to the model."""
+        await make_ready(environment, find_trial(self._trial_key), probe=True)
 
     async def run(
         self, instruction: str, environment: BaseEnvironment, context: AgentContext

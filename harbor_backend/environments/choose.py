@@ -9,6 +9,7 @@ from harbor.models.trial.config import EnvironmentConfig
 
 OURS = "harbor_backend.environments.docker:DockerEnvironment"
 SKYPILOT = "harbor_backend.skypilot.environment:SkypilotEnvironment"
+HARBORS_SKYPILOT = "harbor.environments.skypilot:SkypilotEnvironment"
 SKY_DOCKER = "harbor_backend.sky_docker.environment:SkyDockerEnvironment"
 
 
@@ -49,7 +50,8 @@ def is_on_hosts(config: EnvironmentConfig | None) -> TypeGuard[EnvironmentConfig
 def is_skypilot(config: EnvironmentConfig | None) -> TypeGuard[EnvironmentConfig]:
     """Whether a configuration means SkyPilot's sandboxes, which are remote."""
     return config is not None and (
-        config.import_path == SKYPILOT or config.type is EnvironmentType.SKYPILOT
+        config.import_path in {SKYPILOT, HARBORS_SKYPILOT}
+        or config.type is EnvironmentType.SKYPILOT
     )
 
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from harbor_backend.skypilot.errors import SkypilotError
-from harbor_backend.skypilot.listing import list_sandboxes, terminate_listed
-from harbor_backend.skypilot.sdk import call
+from harbor_backend.skypilot.listing import Listed, list_sandboxes, terminate_listed
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +48,10 @@ class Endings:
             ):
                 with attempt:
                     async with asyncio.timeout(_ATTEMPT_SEC):
-                        await call(sandbox.terminate, wait=True)
-        except Exception as exc:  # the SDK's exceptions are not documented
-            problem = f"{type(exc).__name__}: {exc}"
+                        await terminate_listed(self._sdk, Listed(name, sandbox))
+        except (SkypilotError, TimeoutError) as exc:
+            cause = exc.__cause__ or exc
+            problem = f"{type(cause).__name__}: {cause}"
             if await self._is_gone(name):
                 problem = None
         if problem is None:
@@ -62,20 +63,35 @@ class Endings:
 
     def ending(self, name: str, sandbox: Any) -> "asyncio.Task[str | None]":
         """``end`` as a task that goes on when its caller is cancelled; ``settle`` awaits it."""
-        return self._kept(asyncio.create_task(self.end(name, sandbox), name=f"end {name}"))
+        return self.keep(self.end(name, sandbox), f"end {name}")
+
+    async def end_listed(self, is_meant: Callable[[str], bool]) -> dict[str, str | None]:
+        """Terminate the sandboxes with such a name; returns what ``end`` says of each.
+
+        Raises:
+            SkypilotError: they cannot be listed.
+        """
+        meant = [box for box in await list_sandboxes(self._sdk) if is_meant(box.name)]
+        said = await asyncio.gather(*(self.end(box.name, box.entry) for box in meant))
+        return dict(zip((box.name for box in meant), said, strict=True))
 
     async def end_by_name(self, name: str) -> None:
         """Terminate a sandbox of which no handle was ever given, if there is one."""
         try:
-            for sandbox in await list_sandboxes(self._sdk):
-                if sandbox.name == name:
-                    await terminate_listed(self._sdk, sandbox)
+            await self.end_listed(name.__eq__)
         except SkypilotError as exc:
             logger.warning("A sandbox %s may have been left: %s", name, exc)
 
     def adopt(self, name: str, creation: "asyncio.Task[Any]") -> None:
         """Take over a creation whose caller is gone: what comes of it is terminated."""
-        self._kept(asyncio.create_task(self._end_creation(name, creation), name=f"end {name}"))
+        self.keep(self._end_creation(name, creation), f"end {name}")
+
+    def keep[T](self, work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
+        """Let this go on by itself; ``settle`` waits for it."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def settle(self) -> None:
         """Wait for what goes on, and try once more to end what is left; each for a while."""
@@ -89,11 +105,6 @@ class Endings:
         tasks = [task for task in self._tasks if task.get_loop() is loop]
         if tasks:
             await asyncio.wait(tasks, timeout=_SETTLE_SEC)
-
-    def _kept[T](self, task: "asyncio.Task[T]") -> "asyncio.Task[T]":
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
     async def _end_creation(self, name: str, creation: "asyncio.Task[Any]") -> None:
         done = (await asyncio.gather(creation, return_exceptions=True))[0]

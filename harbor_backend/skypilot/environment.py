@@ -59,8 +59,6 @@ class SkypilotEnvironment(HarborSkypilotEnvironment):
     logs_are_ready = True
     """The directories of phases are made when it starts, open to all."""
 
-    max_exec_sec = MAX_EXEC_SEC
-
     def __init__(
         self,
         *args: Any,
@@ -302,7 +300,7 @@ class SkypilotEnvironment(HarborSkypilotEnvironment):
     def _timed(self, what: str, began: float) -> None:
         """Add to a trial's timings; those of its sandboxes are summed."""
         if (record := self._record) is not None:
-            record.timings[what] = record.timings.get(what, 0.0) + time.monotonic() - began
+            record.took(what, began)
 
 
 def _write_file(target: Path, data: bytes) -> None:

@@ -8,8 +8,11 @@ MAX_LENGTH = 53
 """The platform's limit; names are DNS-1123 labels besides."""
 
 PREFIX = "osm"
-_SLUG, _DIGEST, _UNIQUE = 6, 6, 5
-_NAME = re.compile(rf"{PREFIX}-([0-9a-f]{{12}}-[0-9a-f]{{16}})-([a-z0-9][a-z0-9-]*)-[0-9a-f]+")
+_SLUG, _DIGEST, _UNIQUE = 6, 6, 6
+_HARBORS = "hb-"
+_NAME = re.compile(
+    rf"(?:{_HARBORS})?{PREFIX}-([0-9a-f]{{12}}-[0-9a-f]{{8}})-([a-z0-9][a-z0-9-]*)-[0-9a-z]+"
+)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,51}[a-z0-9])?")
 
 
@@ -27,11 +30,29 @@ def sandbox_name(instance: str, rollout_id: str) -> str:
     return name
 
 
+def telling_trial_name(instance: str, rollout_id: str) -> str:
+    """Return a fresh name for a trial, of which Harbor's own environment makes its sandboxes'.
+
+    They are ``hb-<trial>-env``, ``hb-<trial>-grader`` and the like, and tell the
+    same as ours. Harbor cuts a longer one at 42 characters and adds a hash,
+    which is where the trial's name ends.
+    """
+    return f"{PREFIX}-{instance}-{_digest(rollout_id)}-{uuid.uuid4().hex[:_UNIQUE]}"
+
+
+def is_of_trial(name: str, trial: str) -> bool:
+    """Whether Harbor's own environment made a sandbox of this name for a trial."""
+    return name.startswith(f"{_HARBORS}{trial}")
+
+
 def rollout_part(rollout_id: str) -> str:
-    """The part of a sandbox's name that stands for its rollout."""
+    """The part of a sandbox's name that stands for its rollout; it ends in the rollout's hash."""
     slug = re.sub(r"[^a-z0-9]+", "-", rollout_id.lower())[:_SLUG].strip("-") or "r"
-    digest = hashlib.sha256(rollout_id.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
-    return f"{slug}-{digest}"
+    return f"{slug}-{_digest(rollout_id)}"
+
+
+def _digest(rollout_id: str) -> str:
+    return hashlib.sha256(rollout_id.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
 
 
 def instance_of(name: str) -> str | None:

@@ -3,9 +3,12 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Protocol
+
+from harbor.environments.base import ExecResult
 
 from harbor_backend.skypilot.errors import ModelUnreachableError
-from harbor_backend.skypilot.remote import SETUP_SEC, RemoteSandbox
+from harbor_backend.skypilot.remote import SETUP_SEC
 from osmosis_ai.rollout.container import probe
 from osmosis_ai.rollout.container.files import RUNTIME_DIR, RUNTIME_PYTHON
 from osmosis_ai.rollout.context import ModelEndpoint
@@ -22,7 +25,17 @@ _REMEDIES = {
 }
 
 
-async def probe_model(sandbox: RemoteSandbox, access: ModelEndpoint) -> None:
+class Runner(Protocol):
+    """A sandbox, as far as a probe needs it."""
+
+    name: str
+
+    async def run(self, argv: list[str], *, budget: int, env: dict[str, str]) -> ExecResult:
+        """Run a program for at most ``budget`` seconds."""
+        ...
+
+
+async def probe_model(sandbox: Runner, access: ModelEndpoint) -> None:
     """Pass when the sandbox reaches the gateway and its token opens the rollout's endpoint.
 
     Raises:

@@ -2,22 +2,27 @@
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
+import time
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 from harbor.models.task.config import TaskConfig
 from harbor.models.trial.config import EnvironmentConfig
 
-from harbor_backend.environments.choose import SKYPILOT, is_skypilot
+from harbor_backend.environments.choose import HARBORS_SKYPILOT, SKYPILOT, is_skypilot
 from harbor_backend.environments.engine import shared_engine
+from harbor_backend.instance import instance_id
+from harbor_backend.names import trial_name
 from harbor_backend.phases import GRACE_SEC
 from harbor_backend.program import Program
 from harbor_backend.skypilot.archives import runtime_archive
 from harbor_backend.skypilot.endings import Endings
 from harbor_backend.skypilot.errors import SkypilotError
 from harbor_backend.skypilot.images import ensure_registry_image
+from harbor_backend.skypilot.leftovers import Leftovers
 from harbor_backend.skypilot.lifetime import lifetime_sec
+from harbor_backend.skypilot.names import telling_trial_name
 from harbor_backend.skypilot.pools import ensure_pool
 from harbor_backend.skypilot.preflight import require_skypilot
 from harbor_backend.skypilot.reach import Reach, reach_of
@@ -25,7 +30,7 @@ from harbor_backend.skypilot.reaper import reap_sandboxes
 from harbor_backend.skypilot.refusals import Demand, check_image_source, check_task_fits
 from harbor_backend.skypilot.sdk import call, load_sdk
 from harbor_backend.skypilot.settings import SkypilotSettings
-from harbor_backend.staging import StagedTask
+from harbor_backend.staging import StagedTask, set_image
 from harbor_backend.tasks import TaskMode, check_task, find_tasks
 from harbor_backend.trials import TrialRecord
 from osmosis_ai.rollout.backend.model_routes import ModelRoutes
@@ -40,6 +45,9 @@ _open: set[int] = set()
 class SkypilotSandboxes:
     """The remote side of one backend: settings, way to the gateway, and what has to end.
 
+    With Harbor's own environment, the runtime gets into sandboxes by the task's
+    image or through Harbor's interface, and what it leaves is looked for.
+
     Raises:
         ValueError: the configuration cannot work; the text names the argument.
         SkypilotUnavailableError: SkyPilot cannot be used from here.
@@ -49,6 +57,7 @@ class SkypilotSandboxes:
         self, config: EnvironmentConfig, agent_base_url: str | None, agent_bind: str | None
     ) -> None:
         self.settings = SkypilotSettings.of(config.kwargs)
+        self._harbors_own = config.import_path == HARBORS_SKYPILOT
         if agent_bind is not None and agent_base_url is None:
             raise ValueError("agent_bind= was given without agent_base_url=, the URL it serves")
         self.reach: Reach | None = (
@@ -59,8 +68,13 @@ class SkypilotSandboxes:
         self.endings = Endings(self._sdk)
         given = self.settings.model_dump(exclude={"ensure_pool"}, exclude_none=True)
         self.environment_config = config.model_copy(
-            update={"type": None, "import_path": SKYPILOT, "kwargs": given}
+            update={
+                "type": None,
+                "import_path": HARBORS_SKYPILOT if self._harbors_own else SKYPILOT,
+                "kwargs": given,
+            }
         )
+        self._leftovers = Leftovers(self.endings)
         self._reaped = False
 
     def check_tasks(self, tasks_dir: Path, *, template: bool) -> None:
@@ -105,23 +119,37 @@ class SkypilotSandboxes:
             record.access = await routes.from_outside(record.endpoint, stack)
         if record.judge is not None:
             record.judge_access = await routes.from_outside(record.judge, stack)
+        if self._harbors_own and record.program.needs_runtime:
+            await self._provide_runtime(record, staged)
 
     def environment(
         self, base: EnvironmentConfig, record: TrialRecord, staged: StagedTask, runtime: Path
     ) -> EnvironmentConfig:
         """Complete the environment's configuration with what belongs to a rollout."""
+        if self._harbors_own:
+            return base
         grading = _grader_deadline(record, staged)
         steps = max(1, len(staged.config.steps or []))
         setup = staged.config.environment.build_timeout_sec
         agent = record.agent_timeout_sec
         kwargs: dict[str, Any] = {
-            "runtime_dir": str(runtime) if needs_runtime(record.program) else None,
+            "runtime_dir": str(runtime) if record.program.needs_runtime else None,
             "trial_key": record.key,
             "rollout_id": record.request.id,
             "lifetime": lifetime_sec([setup, *[agent, grading, GRACE_SEC] * steps]),
             "grader_lifetime": lifetime_sec([grading, GRACE_SEC]),
         }
         return base.model_copy(update={"kwargs": {**base.kwargs, **kwargs}})
+
+    def trial_name(self, rollout_id: str) -> str:
+        """Return a fresh name for a trial; it tells the engine where Harbor names sandboxes."""
+        if self._harbors_own:
+            return telling_trial_name(instance_id(), rollout_id)
+        return trial_name(rollout_id)
+
+    def around_trial(self, name: str, record: TrialRecord) -> AbstractAsyncContextManager[None]:
+        """Let a trial run in this block, which ends what it leaves."""
+        return self._leftovers.of_trial(name, record) if self._harbors_own else nullcontext()
 
     async def prepare(self) -> None:
         """Make the pool, or give it its size, where that was asked for.
@@ -143,11 +171,13 @@ class SkypilotSandboxes:
             SandboxBuildFailedError: its image does not build, or cannot be pushed.
         """
         check_image_source(name, task, directory, self.settings)
-        runtime = (await program.runtime()).path if needs_runtime(program) else None
+        runtime = (await program.runtime()).path if program.needs_runtime else None
         if self.settings.pool or task.environment.docker_image or self.settings.registry is None:
             if runtime is not None:
                 (await asyncio.to_thread(runtime_archive, runtime)).close()
             return
+        if runtime is None and self._harbors_own:
+            return  # Harbor builds and pushes, under a name of its own
         await ensure_registry_image(
             shared_engine(), self.settings.registry, name, directory, runtime
         )
@@ -163,6 +193,7 @@ class SkypilotSandboxes:
 
     async def aclose(self) -> None:
         """Wait until no sandbox has to be ended any more; the last backend closes the session."""
+        self._leftovers.close()
         await self.endings.settle()
         _open.discard(id(self))
         close = getattr(self._sdk, "aclose", None)
@@ -173,6 +204,20 @@ class SkypilotSandboxes:
                 await call(close)
         except Exception as exc:  # the SDK's exceptions are not documented
             logger.warning("SkyPilot's session was not closed: %s: %s", type(exc).__name__, exc)
+
+    async def _provide_runtime(self, record: TrialRecord, staged: StagedTask) -> None:
+        """Have it in the image that the task is given, or uploaded when its sandbox is there."""
+        record.runtime_to_upload = runtime = (await record.program.runtime()).path
+        registry = self.settings.registry
+        if self.settings.pool or staged.config.environment.docker_image or registry is None:
+            return
+        began = time.monotonic()
+        directory = staged.path / "environment"
+        reference = await ensure_registry_image(
+            shared_engine(), registry, staged.path.name, directory, runtime
+        )
+        await asyncio.to_thread(set_image, staged.path, reference)
+        record.took("image", began)
 
     async def _reap(self) -> None:
         try:
@@ -200,11 +245,6 @@ def chat_endpoint(remote: SkypilotSandboxes | None) -> dict[str, Any]:
     """How sandboxes reach the model, for health reports."""
     environment = "docker" if remote is None else "skypilot"
     return {"environment": environment, "requires_public_url": remote is not None}
-
-
-def needs_runtime(program: Program) -> bool:
-    """Whether anything of ours runs in the sandboxes: a workflow, a grader, or a probe."""
-    return program.entry_points is not None or program.calls_model_inside
 
 
 def skypilot_sandboxes(

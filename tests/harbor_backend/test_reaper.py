@@ -195,7 +195,7 @@ async def test_nothing_else_is_touched(api: Engine, make: Make, stranger: str) -
         await make(marks(dead), prefix=labels.KEPT_PREFIX),
         await make({}),
         await make({labels.INSTANCE: dead, labels.ROLLOUT: "r-1"}),
-        await make(marks(f"0123456789ab-{uuid.uuid4().hex[:16]}")),
+        await make(marks(f"0123456789ab-{uuid.uuid4().hex[:8]}")),
         await make({labels.SANDBOX: "docker"}),
         await make(marks(f"{dead.partition('-')[0]}-../../somewhere")),
     ]

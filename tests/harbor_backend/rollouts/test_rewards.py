@@ -4,14 +4,19 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from harbor.environments.docker.docker import DockerEnvironment as HarborDockerEnvironment
 from harbor.models.environment_type import EnvironmentType
 from harbor.models.trial.config import EnvironmentConfig
 
 from harbor_backend.tasks import find_tasks
-from osmosis_ai.rollout import ExecutionResult
-from tests.harbor_backend.rollouts.conftest import DATASET, MakeBackend, MakeTask, run
+from osmosis_ai.rollout import ExecutionResult, RolloutContext
+from tests.harbor_backend.rollouts.conftest import DATASET, SECRET, MakeBackend, MakeTask, run
 
 pytestmark = pytest.mark.docker
+
+
+class ElsewhereEnvironment(HarborDockerEnvironment):
+    """One of the many environments that Harbor can run and that know nothing of us."""
 
 
 @pytest.mark.timeout(600)
@@ -92,6 +97,28 @@ async def test_a_forced_environment_holds_for_the_grader_too(
     seen = outcome.grader.sample.extra_fields
     assert (seen["artifact"], seen["left_behind"]) == ("by the agent", False)
     assert outcome.grader.extra_fields["environment"] == "docker"
+
+
+async def test_an_environment_that_mounts_nothing_has_the_runtime_uploaded(
+    make_backend: MakeBackend, make_task: MakeTask, policy: tuple[str, list[str]]
+) -> None:
+    backend = make_backend(
+        agent="adversary:Search",
+        grader="adversary:LookAround",
+        tasks_dir=make_task(toml='[environment]\nnetwork_mode = "public"\n'),
+        environment_config=EnvironmentConfig(import_path=f"{__name__}:ElsewhereEnvironment"),
+    )
+    prompt = [{"role": "user", "content": '["no-such-", "text"]'}]
+    outcome = await run(backend, prompt=prompt)
+    assert outcome.grader is not None, outcome.workflow
+    assert outcome.grader.sample is not None, outcome.grader
+    seen = outcome.grader.sample.extra_fields
+    assert (seen["artifact"], seen["left_behind"]) == ("by the agent", False)
+    assert outcome.grader.extra_fields["timings_sec"]["runtime_upload"] > 0
+    with RolloutContext(policy[0], SECRET, "r-2"):
+        refused = await run(backend, "r-2", prompt=prompt)
+    assert refused.workflow.err_category == "validation_error"
+    assert "has no way to the gateway" in str(refused.workflow.err_message)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from harbor.environments.skypilot import _sanitize_dns_name
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,12 +11,14 @@ from harbor_backend.instance import instance_id
 from harbor_backend.skypilot.names import (
     checked_label,
     instance_of,
+    is_of_trial,
     rollout_of,
     rollout_part,
     sandbox_name,
+    telling_trial_name,
 )
 
-INSTANCES = st.from_regex(r"[0-9a-f]{12}-[0-9a-f]{16}", fullmatch=True)
+INSTANCES = st.from_regex(r"[0-9a-f]{12}-[0-9a-f]{8}", fullmatch=True)
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,51}[a-z0-9])?")
 
 
@@ -25,6 +28,23 @@ def test_any_rollout_id_makes_a_legal_name(instance: str, rollout_id: str) -> No
     assert LABEL.fullmatch(name)
     assert instance_of(name) == instance
     assert rollout_of(name) == rollout_part(rollout_id)
+
+
+@given(
+    INSTANCES,
+    st.text(max_size=200),
+    st.sampled_from(["env", "grader", "verifier__trial", "verifier__a-step-of-a-long-name"]),
+)
+def test_what_harbor_makes_of_a_trials_name_tells_the_same(
+    instance: str, rollout_id: str, session: str
+) -> None:
+    trial, other = telling_trial_name(instance, rollout_id), telling_trial_name(instance, "other")
+    name = _sanitize_dns_name(f"hb-{trial}__{session}")
+    assert LABEL.fullmatch(name)
+    assert instance_of(name) == instance
+    assert is_of_trial(name, trial)
+    assert not is_of_trial(name, other)
+    assert rollout_part(rollout_id).rpartition("-")[2] in name
 
 
 def test_this_engines_id_fits() -> None:
@@ -40,7 +60,7 @@ def test_rollouts_that_begin_alike_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "osm", "osmosis-x", "dev", "osm-123-r-1", "hb-0123456789ab-0123456789abcdef-r-1"]
+    "name", ["", "osm", "osmosis-x", "dev", "osm-123-r-1", "hb-0123456789ab-01234567-r-1"]
 )
 def test_other_names_are_not_ours(name: str) -> None:
     assert instance_of(name) is None

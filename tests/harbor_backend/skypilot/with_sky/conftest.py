@@ -17,7 +17,7 @@ from harbor_backend import HarborBackend
 from harbor_backend.bundle import EntryPoints, build_bundle
 from harbor_backend.instance import instance_id
 from harbor_backend.runtime import Runtime, build_runtime
-from harbor_backend.skypilot.names import instance_of
+from harbor_backend.skypilot.names import instance_of, rollout_part
 from osmosis_ai.rollout import ExecutionOutcome, ExecutionRequest
 from tests.harbor_backend.rollouts.conftest import PROJECT, make_task, policy, project
 from tests.harbor_backend.skypilot.with_sky.servers import api_server, free_port, registry
@@ -31,6 +31,12 @@ TASKS = Path(__file__).parents[4] / "tasks"
 if not HAS_SKY:
     collect_ignore_glob = ["test_*.py"]
 
+
+WHOSE: dict[str, dict[str, Any]] = {
+    "ours": {"type": "skypilot"},
+    "harbors": {"import_path": "harbor.environments.skypilot:SkypilotEnvironment"},
+}
+"""How a configuration names our environment, and Harbor's own, unmodified."""
 
 type MakeBackend = Callable[..., HarborBackend]
 
@@ -119,13 +125,16 @@ async def make_backend(
     made: list[HarborBackend] = []
 
     def make(
-        n_concurrent: int = 4, sky: dict[str, Any] | None = None, **arguments: Any
+        n_concurrent: int = 4,
+        sky: dict[str, Any] | None = None,
+        whose: str = "ours",
+        **arguments: Any,
     ) -> HarborBackend:
         arguments.setdefault("tasks_dir", TASKS / "multiply")
         kwargs = {"registry": registry_host} if sky is None else sky
         backend = HarborBackend(
             orchestrator=TrialQueue(n_concurrent=n_concurrent),
-            environment_config=EnvironmentConfig(type="skypilot", kwargs=kwargs),
+            environment_config=EnvironmentConfig(**WHOSE[whose], kwargs=kwargs),
             **arguments,
         )
         backend._program._runtime = shared_runtime
@@ -135,6 +144,11 @@ async def make_backend(
     yield make
     for backend in made:
         await backend.shutdown()
+
+
+def in_names(rollout_id: str) -> str:
+    """What stands for a rollout in the name of its sandbox, whoever named it."""
+    return rollout_part(rollout_id).rpartition("-")[2]
 
 
 def own_sandboxes() -> list[str]:

@@ -1,4 +1,4 @@
-"""An engine process that runs one rollout that never ends: ``TASK_DIR IMAGE_KWARGS_JSON``."""
+"""An engine process that runs one rollout that never ends: ``TASK_DIR ENVIRONMENT_JSON``."""
 
 import asyncio
 import json
@@ -12,14 +12,14 @@ from harbor_backend.instance import instance_id
 from osmosis_ai.rollout import ExecutionRequest
 
 
-async def main(task: str, kwargs: str) -> None:
+async def main(task: str, environment: str) -> None:
     """Print the instance id, and run."""
     print(instance_id(), flush=True)
     backend = HarborBackend(
         orchestrator=TrialQueue(n_concurrent=1),
         tasks_dir=task,
         agent="adversary:Wait",
-        environment_config=EnvironmentConfig(type="skypilot", kwargs=json.loads(kwargs)),
+        environment_config=EnvironmentConfig(**json.loads(environment)),
     )
     prompt = [{"role": "user", "content": "wait"}]
     await backend.execute(ExecutionRequest(id="killed", prompt=prompt))

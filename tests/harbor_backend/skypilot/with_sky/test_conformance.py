@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from harbor.models.trial.config import EnvironmentConfig
@@ -14,27 +14,32 @@ from tests.conformance.compare import assert_outcome, comparable
 from tests.conformance.conftest import PROJECT_DIR
 from tests.conformance.harness import LocalHarness
 from tests.conformance.model import Case
-from tests.conformance.test_harbor import HarborHarness, Placement, Ran, run_all, runtime
+from tests.conformance.test_harbor import HarborHarness, Ran, run_all, runtime
+from tests.harbor_backend.skypilot.with_sky.conftest import WHOSE
 
 __all__ = ["runtime"]  # a fixture
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
 
-@pytest.fixture(scope="module", params=["fresh", "shared"])
+@pytest.fixture(
+    scope="module",
+    params=[(whose, placement) for whose in WHOSE for placement in ("fresh", "shared")],
+    ids="-".join,
+)
 def ran(
     request: pytest.FixtureRequest,
     runtime: Runtime,
     registry_host: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Ran]:
-    """Every case's outcome with one place to grade."""
-    placement = cast("Placement", request.param)
-    root = tmp_path_factory.mktemp(f"skypilot-{placement}")
+    """Every case's outcome in one environment and with one place to grade."""
+    whose, placement = request.param
+    root = tmp_path_factory.mktemp(f"skypilot-{whose}-{placement}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(ARTIFACT_ROOT_ENV, str(root))
         patch.syspath_prepend(str(PROJECT_DIR))
-        environment = EnvironmentConfig(type="skypilot", kwargs={"registry": registry_host})
+        environment = EnvironmentConfig(**WHOSE[whose], kwargs={"registry": registry_host})
         return asyncio.run(run_all(HarborHarness(root, placement, runtime, environment)))
 
 

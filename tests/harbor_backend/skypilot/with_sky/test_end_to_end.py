@@ -7,16 +7,15 @@ from typing import Any
 
 import httpx
 import pytest
-from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
-from harbor.trial.trial import Trial
 
 from harbor_backend.instance import instance_id
 from harbor_backend.skypilot.names import instance_of, rollout_of, rollout_part
-from osmosis_ai.rollout import RolloutContext, RolloutStatus
+from osmosis_ai.rollout import RolloutContext, RolloutErrorCategory, RolloutStatus
 from sandbox_images import BASE_IMAGE
 from tests.harbor_backend.rollouts.conftest import SECRET, MakeTask, until
 from tests.harbor_backend.skypilot.with_sky.conftest import (
     TASKS,
+    WHOSE,
     MakeBackend,
     own_sandboxes,
     run,
@@ -26,6 +25,7 @@ from tests.harbor_backend.skypilot.with_sky.servers import free_port
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
 
+of_both = pytest.mark.parametrize("whose", WHOSE)
 PUBLIC = '[environment]\nnetwork_mode = "public"\n'
 WITH_IMAGE = f'[environment]\ndocker_image = "{BASE_IMAGE}"\n'
 
@@ -57,12 +57,14 @@ async def test_a_registry_build_bakes_the_runtime_as_one_layer(
     assert timings(again)["image"] < 0.5
 
 
+@of_both
 async def test_a_prebuilt_image_gets_the_runtime_once_as_one_archive(
-    make_backend: MakeBackend, make_task: MakeTask
+    whose: str, make_backend: MakeBackend, make_task: MakeTask
 ) -> None:
     task = make_task(toml=WITH_IMAGE, environment__note="from the task's environment")
     (task / "environment" / "Dockerfile").unlink()
     backend = make_backend(
+        whose=whose,
         sky={}, tasks_dir=task, agent="adversary:Answer", grader="adversary:LookAround",
         grader_sandbox="shared",
     )  # fmt: skip
@@ -96,17 +98,24 @@ async def test_a_pool_is_made_used_resized_and_deleted(make_backend: MakeBackend
         pools.get("warm")
 
 
+@of_both
 async def test_a_pools_sandbox_gets_the_runtime_and_the_tasks_directory(
-    make_backend: MakeBackend, make_task: MakeTask
+    whose: str, make_backend: MakeBackend, make_task: MakeTask
 ) -> None:
     from sky_sandbox_double import sdk
 
     from harbor_backend.skypilot.pools import delete_pool
 
     pool = {"pool": "graded", "ensure_pool": {"image": BASE_IMAGE, "replicas": 2}}
-    task = make_task(toml=PUBLIC, dockerfile=f"FROM {BASE_IMAGE}\nWORKDIR /not/in/the/pool\n")
+    # Harbor's own runs commands in the Dockerfile's directory, and does not make it.
+    workdir = "/not/in/the/pool" if whose == "ours" else "/tmp"
+    task = make_task(toml=PUBLIC, dockerfile=f"FROM {BASE_IMAGE}\nWORKDIR {workdir}\n")
     backend = make_backend(
-        sky=pool, tasks_dir=task, agent="adversary:Answer", grader="adversary:LookAround"
+        whose=whose,
+        sky=pool,
+        tasks_dir=task,
+        agent="adversary:Answer",
+        grader="adversary:LookAround",
     )
     await backend.prewarm()
     outcome = await run(backend)
@@ -115,36 +124,36 @@ async def test_a_pools_sandbox_gets_the_runtime_and_the_tasks_directory(
     await delete_pool(sdk, "graded")
 
 
-@pytest.mark.parametrize("whose", ["ours", "harbors"])
+@of_both
 @pytest.mark.parametrize("name", ["close-pairs", "stack-machine", "ledger", "content-store"])
 async def test_dataset_tasks_on_our_environment_and_on_harbors(
-    whose: str, name: str, make_backend: MakeBackend, registry_host: str, tmp_path: Path
+    whose: str, name: str, make_backend: MakeBackend
 ) -> None:
     """Harbor's own runs unmodified: the double is as it expects the SDK to be."""
     if whose == "harbors" and name == "content-store":
         name = "log-report"  # Harbor's own cannot run an image whose user is not root
-    if whose == "ours":
-        backend = make_backend(tasks_dir=TASKS / "dataset", task_mode="dataset", agent="oracle")
-        outcome = await run(backend, f"oracle-{name}", metadata={"harbor_task_id": name})
-        assert outcome.result.sample is not None, outcome
-        assert outcome.result.sample.reward == 1.0
-        return
-    trial = await Trial.create(
-        TrialConfig(
-            task=TaskConfig(path=TASKS / "dataset" / name),
-            trials_dir=tmp_path / "trials",
-            agent=AgentConfig(name="oracle"),
-            environment=EnvironmentConfig(type="skypilot", kwargs={"registry": registry_host}),
-        )
+    backend = make_backend(
+        whose=whose, tasks_dir=TASKS / "dataset", task_mode="dataset", agent="oracle"
     )
-    result = await trial.run()
-    assert result.exception_info is None, result.exception_info
-    assert result.verifier_result is not None
-    assert result.verifier_result.rewards is not None
-    assert result.verifier_result.rewards["reward"] == 1.0
+    outcome = await run(backend, f"oracle-{name}", metadata={"harbor_task_id": name})
+    assert outcome.result.sample is not None, outcome
+    assert outcome.result.sample.reward == 1.0
 
 
+async def test_harbors_own_refuses_what_would_run_as_another_user_than_the_images(
+    make_backend: MakeBackend,
+) -> None:
+    tasks = TASKS / "dataset"
+    arguments = {"tasks_dir": tasks, "task_mode": "dataset", "agent": "adversary:Answer"}
+    backend = make_backend(whose="harbors", **arguments)
+    outcome = await run(backend, prompt=[], metadata={"harbor_task_id": "content-store"})
+    assert outcome.workflow.err_category is RolloutErrorCategory.VALIDATION_ERROR, outcome
+    assert "Harbor's own environment runs commands as root" in str(outcome.workflow.err_message)
+
+
+@of_both
 async def test_the_model_is_reached_over_the_network_with_a_token_of_the_rollout(
+    whose: str,
     make_backend: MakeBackend,
     make_task: MakeTask,
     policy: tuple[str, list[str]],
@@ -153,7 +162,10 @@ async def test_the_model_is_reached_over_the_network_with_a_token_of_the_rollout
 ) -> None:
     url, keys = policy
     backend = make_backend(
-        tasks_dir=make_task(toml=PUBLIC), agent="adversary:CallModel", agent_base_url=base_url
+        whose=whose,
+        tasks_dir=make_task(toml=PUBLIC),
+        agent="adversary:CallModel",
+        agent_base_url=base_url,
     )
     with RolloutContext(url, SECRET, "r-1"):
         outcome = await run(backend)
@@ -172,10 +184,12 @@ async def test_the_model_is_reached_over_the_network_with_a_token_of_the_rollout
     assert answer.status_code == 410, "the token outlived its rollout"
 
 
+@of_both
 async def test_a_grader_asks_its_judge_over_the_network(
-    make_backend: MakeBackend, make_task: MakeTask, base_url: str
+    whose: str, make_backend: MakeBackend, make_task: MakeTask, base_url: str
 ) -> None:
     backend = make_backend(
+        whose=whose,
         tasks_dir=make_task(toml=PUBLIC), agent="adversary:Answer", grader="adversary:AskJudge",
         judge="embedded/echo", agent_base_url=base_url,
     )  # fmt: skip
@@ -186,10 +200,12 @@ async def test_a_grader_asks_its_judge_over_the_network(
     assert outcome.grader.extra_fields["judge_calls"]["calls"] == 1
 
 
+@of_both
 @pytest.mark.parametrize(
     ("url", "hop"), [("http://{bridge}:9", "connect"), ("http://engine.internal:9", "name")]
 )
 async def test_a_way_to_the_model_that_does_not_work_is_told_by_its_hop(
+    whose: str,
     make_backend: MakeBackend,
     make_task: MakeTask,
     policy: tuple[str, list[str]],
@@ -198,6 +214,7 @@ async def test_a_way_to_the_model_that_does_not_work_is_told_by_its_hop(
     hop: str,
 ) -> None:
     backend = make_backend(
+        whose=whose,
         tasks_dir=make_task(toml=PUBLIC), agent="adversary:CallModel",
         agent_base_url=url.format(bridge=bridge), agent_bind=f"127.0.0.1:{free_port()}",
     )  # fmt: skip
@@ -205,7 +222,9 @@ async def test_a_way_to_the_model_that_does_not_work_is_told_by_its_hop(
         outcome = await run(backend)
     assert outcome.workflow.status is RolloutStatus.FAILURE
     assert f"at the hop '{hop}'" in str(outcome.workflow.err_message)
-    assert outcome.workflow.extra_fields["phase"] == "environment_setup"
+    # Harbor's own knows nothing of a model: the agent looks before it begins.
+    phase = "environment_setup" if whose == "ours" else "agent_setup"
+    assert outcome.workflow.extra_fields["phase"] == phase
     assert outcome.workflow.extra_fields["category"] == "infrastructure_error"
     assert policy[1] == []
 

@@ -6,12 +6,18 @@ from typing import Any
 
 import pytest
 
-from harbor_backend.skypilot.names import rollout_part
 from osmosis_ai.rollout import RolloutErrorCategory, RolloutStatus
 from tests.harbor_backend.rollouts.conftest import until
-from tests.harbor_backend.skypilot.with_sky.conftest import MakeBackend, own_sandboxes, run
+from tests.harbor_backend.skypilot.with_sky.conftest import (
+    WHOSE,
+    MakeBackend,
+    in_names,
+    own_sandboxes,
+    run,
+)
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+of_both = pytest.mark.parametrize("whose", WHOSE)
 
 INFRASTRUCTURE = RolloutErrorCategory.INFRASTRUCTURE_ERROR
 TIMEOUT = RolloutErrorCategory.TIMEOUT
@@ -58,16 +64,17 @@ FAULTS = {
 }
 
 
+@of_both
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_fault_is_reported_by_phase_and_category(
-    name: str, make_backend: MakeBackend
+    name: str, whose: str, make_backend: MakeBackend
 ) -> None:
     from sky_sandbox_double import faults
 
     expected = FAULTS[name]
-    backend = make_backend(agent="adversary:Answer", grader="adversary:LookAround")
+    backend = make_backend(whose=whose, agent="adversary:Answer", grader="adversary:LookAround")
     settings = {**expected.rule, "fault": faults.Fault(expected.rule["fault"])}
-    rule = faults.inject(faults.Rule(**settings, name=rollout_part(name)))
+    rule = faults.inject(faults.Rule(**settings, name=in_names(name)))
     outcome = await run(backend, name, agent_timeout_sec=2 if name == "overrun" else None)
     assert rule.hits == 1
     if expected.graded:
@@ -81,13 +88,16 @@ async def test_a_fault_is_reported_by_phase_and_category(
     assert own_sandboxes() == []
 
 
-async def test_a_creation_slower_than_its_limit(make_backend: MakeBackend, make_task: Any) -> None:
+@of_both
+async def test_a_creation_slower_than_its_limit(
+    whose: str, make_backend: MakeBackend, make_task: Any
+) -> None:
     from sky_sandbox_double import faults
 
     task = make_task(toml="[environment]\nbuild_timeout_sec = 3.0\n")
-    backend = make_backend(tasks_dir=task, agent="adversary:Answer")
+    backend = make_backend(whose=whose, tasks_dir=task, agent="adversary:Answer")
     await backend.prewarm()
-    faults.inject(faults.Rule(faults.Fault.CREATE_SLOW, name=rollout_part("slow"), seconds=4))
+    faults.inject(faults.Rule(faults.Fault.CREATE_SLOW, name=in_names("slow"), seconds=4))
     outcome = await run(backend, "slow")
     assert outcome.workflow.err_category is INFRASTRUCTURE, outcome.workflow
     assert outcome.workflow.extra_fields["harbor_exception_type"] == "EnvironmentStartTimeoutError"
@@ -96,10 +106,11 @@ async def test_a_creation_slower_than_its_limit(make_backend: MakeBackend, make_
     assert own_sandboxes() == []
 
 
-async def test_an_ending_that_fails_is_tried_again(make_backend: MakeBackend) -> None:
+@of_both
+async def test_an_ending_that_fails_is_tried_again(whose: str, make_backend: MakeBackend) -> None:
     from sky_sandbox_double import faults
 
-    backend = make_backend(agent="adversary:Answer")
+    backend = make_backend(whose=whose, agent="adversary:Answer")
     rule = faults.inject(faults.Rule(faults.Fault.TERMINATE_FAILS, times=2))
     outcome = await run(backend)
     assert outcome.workflow.status is RolloutStatus.SUCCESS
@@ -108,12 +119,13 @@ async def test_an_ending_that_fails_is_tried_again(make_backend: MakeBackend) ->
     assert own_sandboxes() == []
 
 
+@of_both
 async def test_an_ending_that_keeps_failing_is_noted_and_tried_at_shutdown(
-    make_backend: MakeBackend,
+    whose: str, make_backend: MakeBackend
 ) -> None:
     from sky_sandbox_double import faults
 
-    backend = make_backend(agent="adversary:Answer")
+    backend = make_backend(whose=whose, agent="adversary:Answer")
     faults.inject(faults.Rule(faults.Fault.TERMINATE_FAILS, times=10**6))
     outcome = await run(backend)
     assert outcome.workflow.status is RolloutStatus.SUCCESS
@@ -126,12 +138,13 @@ async def test_an_ending_that_keeps_failing_is_noted_and_tried_at_shutdown(
     assert own_sandboxes() == []
 
 
+@of_both
 async def test_a_rollout_cancelled_while_its_sandbox_is_created_leaves_none(
-    make_backend: MakeBackend,
+    whose: str, make_backend: MakeBackend
 ) -> None:
     from sky_sandbox_double import faults
 
-    backend = make_backend(agent="adversary:Answer")
+    backend = make_backend(whose=whose, agent="adversary:Answer")
     await backend.prewarm()
     rule = faults.inject(faults.Rule(faults.Fault.CREATE_SLOW, seconds=3))
     running = asyncio.create_task(run(backend))
@@ -143,10 +156,11 @@ async def test_a_rollout_cancelled_while_its_sandbox_is_created_leaves_none(
     assert own_sandboxes() == []
 
 
+@of_both
 async def test_a_rollout_cancelled_while_its_agent_runs_leaves_none(
-    make_backend: MakeBackend,
+    whose: str, make_backend: MakeBackend
 ) -> None:
-    backend = make_backend(agent="adversary:Wait")
+    backend = make_backend(whose=whose, agent="adversary:Wait")
     running = asyncio.create_task(run(backend))
     await until(own_sandboxes, 120)
     await backend.cancel_rollouts(all=True)

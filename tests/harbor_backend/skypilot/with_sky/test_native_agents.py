@@ -8,15 +8,16 @@ import pytest
 from osmosis_ai.gateway import Gateway
 from osmosis_ai.rollout import RolloutContext
 from tests.harbor_backend.agents.test_end_to_end import REAL_KEY, TASKS, commands
-from tests.harbor_backend.skypilot.with_sky.conftest import MakeBackend, run
+from tests.harbor_backend.skypilot.with_sky.conftest import WHOSE, MakeBackend, run
 
 # Building an image with an agent in it takes minutes where nothing is cached.
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 
 
+@pytest.mark.parametrize("whose", WHOSE)
 @pytest.mark.parametrize("agent", ["mini-swe-agent", "terminus-2"])
 async def test_an_agent_solves_its_task(
-    agent: str, make_backend: MakeBackend, base_url: str, tmp_path: Path
+    agent: str, whose: str, make_backend: MakeBackend, base_url: str, tmp_path: Path
 ) -> None:
     """The caller's gateway is on loopback: from a sandbox it is reached through the backend's."""
     inside = agent == "mini-swe-agent"
@@ -29,6 +30,7 @@ async def test_an_agent_solves_its_task(
         else settings
     )
     backend = make_backend(
+        whose=whose,
         tasks_dir=task.parent,
         task_mode="dataset",
         agent=agent,

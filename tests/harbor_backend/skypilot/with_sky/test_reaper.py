@@ -14,7 +14,7 @@ from harbor_backend.skypilot.names import instance_of, sandbox_name
 from harbor_backend.skypilot.reaper import reap_sandboxes
 from sandbox_images import BASE_IMAGE
 from tests.harbor_backend.rollouts.conftest import PROJECT, until
-from tests.harbor_backend.skypilot.with_sky.conftest import TASKS, MakeBackend, run
+from tests.harbor_backend.skypilot.with_sky.conftest import TASKS, WHOSE, MakeBackend, run
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
 
@@ -22,15 +22,17 @@ ROOT = Path(__file__).parents[4]
 STRANGERS = ("somebody-elses", "osm-but-not-ours")
 
 
+@pytest.mark.parametrize("whose", WHOSE)
 async def test_a_killed_engines_sandbox_goes_and_the_others_stay(
-    artifact_root: Path, registry_host: str, make_backend: MakeBackend
+    whose: str, artifact_root: Path, registry_host: str, make_backend: MakeBackend
 ) -> None:
     from sky_sandbox_double import sdk
 
     paths = os.pathsep.join([str(ROOT), str(PROJECT)])
+    environment = {**WHOSE[whose], "kwargs": {"registry": registry_host}}
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.harbor_backend.skypilot.with_sky.engine_process",
-        str(TASKS / "multiply"), json.dumps({"registry": registry_host}),
+        str(TASKS / "multiply"), json.dumps(environment),
         env={**os.environ, "PYTHONPATH": paths}, stdout=asyncio.subprocess.PIPE, cwd=ROOT,
     )  # fmt: skip
     assert engine.stdout is not None
@@ -40,7 +42,7 @@ async def test_a_killed_engines_sandbox_goes_and_the_others_stay(
         return [box.name for box in sdk.ls() if instance_of(box.name) == instance]
 
     living = sandbox_name(instance_id(), "mine")
-    elsewhere = sandbox_name("0123456789ab-0123456789abcdef", "another-machines")
+    elsewhere = sandbox_name("0123456789ab-01234567", "another-machines")
     kept = [living, elsewhere, *STRANGERS]
     try:
         await until(left, 180)

@@ -117,9 +117,14 @@ async def _over_files(
     except (SandboxLostError, EngineError):
         raise
     except Exception as exc:
-        raise SandboxLostError(
-            f"The sandbox of {environment.session_id} was lost: {type(exc).__name__}: {exc}"
-        ) from exc
+        raise lost(environment, exc) from exc
+
+
+def lost(environment: BaseEnvironment, exc: Exception) -> SandboxLostError:
+    """What an exception means that an environment raised of itself."""
+    return SandboxLostError(
+        f"The sandbox of {environment.session_id} was lost: {type(exc).__name__}: {exc}"
+    )
 
 
 async def _exchange(

@@ -9,10 +9,11 @@ from pathlib import Path
 from harbor.environments.base import BaseEnvironment, ExecResult
 
 from harbor_backend.environments.channel import SandboxLostError
+from harbor_backend.phases import lost
 from harbor_backend.skypilot.archives import ARCHIVE, KEY_FILE, runtime_archive
 from harbor_backend.skypilot.images import USER_VARIABLE
 from harbor_backend.skypilot.probing import probe_model
-from harbor_backend.skypilot.remote import SETUP_SEC, TRANSFER_SEC
+from harbor_backend.skypilot.remote import SETUP_SEC, TRANSFER_SEC, unpack_command
 from harbor_backend.trials import TrialRecord
 from osmosis_ai.rollout.container.files import RUNTIME_DIR
 
@@ -64,13 +65,8 @@ async def _upload(environment: BaseEnvironment, runtime: Path) -> None:
         try:
             await environment.upload_file(archive.path / ARCHIVE, target)
         except Exception as exc:  # of the SDK, whose exceptions are not documented
-            raise _lost(environment, exc) from exc
-    done = await _sh(
-        environment,
-        f"mkdir -p {RUNTIME_DIR} && tar -xzf {target} -C {RUNTIME_DIR}; code=$?; rm -f {target}; "
-        "exit $code",
-        TRANSFER_SEC,
-    )
+            raise lost(environment, exc) from exc
+    done = await _sh(environment, unpack_command(target, RUNTIME_DIR), TRANSFER_SEC)
     if done.return_code != 0:
         raise SandboxLostError(
             f"The runtime was not unpacked in the sandbox of {environment.session_id}: "
@@ -87,10 +83,4 @@ async def _sh(
     try:
         return await environment.exec(command, cwd="/", env=env, timeout_sec=budget, user="root")
     except Exception as exc:  # of the SDK, whose exceptions are not documented
-        raise _lost(environment, exc) from exc
-
-
-def _lost(environment: BaseEnvironment, exc: Exception) -> SandboxLostError:
-    return SandboxLostError(
-        f"The sandbox of {environment.session_id} was lost: {type(exc).__name__}: {exc}"
-    )
+        raise lost(environment, exc) from exc

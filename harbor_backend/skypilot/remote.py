@@ -89,12 +89,7 @@ class RemoteSandbox:
         """Unpack a gzipped tar archive in a directory, which is made."""
         archive = f"{_SCRATCH}/osmosis-{uuid.uuid4().hex}.tar.gz"
         await self.write(data, archive)
-        folder = shlex.quote(target)
-        done = await self.sh(
-            f"mkdir -p {folder} && tar -xzf {archive} -C {folder}; code=$?; rm -f {archive}; "
-            "exit $code",
-            TRANSFER_SEC,
-        )
+        done = await self.sh(unpack_command(archive, target), TRANSFER_SEC)
         if done.return_code != 0:
             raise RuntimeError(f"{target} was not unpacked in the sandbox: {_tail(done)}")
 
@@ -126,6 +121,14 @@ class RemoteSandbox:
 
     def _lost(self, exc: Exception) -> SandboxLostError:
         return SandboxLostError(f"Sandbox {self.name} was lost: {type(exc).__name__}: {exc}")
+
+
+def unpack_command(archive: str, target: str) -> str:
+    """The shell command that unpacks an archive in a directory, which is made, and removes it."""
+    folder = shlex.quote(target)
+    return (
+        f"mkdir -p {folder} && tar -xzf {archive} -C {folder}; code=$?; rm -f {archive}; exit $code"
+    )
 
 
 async def _awaited(value: Any) -> Any:

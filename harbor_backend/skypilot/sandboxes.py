@@ -172,15 +172,14 @@ class SkypilotSandboxes:
         """
         check_image_source(name, task, directory, self.settings)
         runtime = (await program.runtime()).path if program.needs_runtime else None
-        if self.settings.pool or task.environment.docker_image or self.settings.registry is None:
+        registry = self._registry_for(task)
+        if registry is None:
             if runtime is not None:
                 (await asyncio.to_thread(runtime_archive, runtime)).close()
             return
         if runtime is None and self._harbors_own:
             return  # Harbor builds and pushes, under a name of its own
-        await ensure_registry_image(
-            shared_engine(), self.settings.registry, name, directory, runtime
-        )
+        await ensure_registry_image(shared_engine(), registry, name, directory, runtime)
 
     def reap_once(self, owner: AsyncExitStack) -> None:
         """Reap in the background, once per backend; ``owner`` waits for it when it closes."""
@@ -205,11 +204,17 @@ class SkypilotSandboxes:
         except Exception as exc:  # the SDK's exceptions are not documented
             logger.warning("SkyPilot's session was not closed: %s: %s", type(exc).__name__, exc)
 
+    def _registry_for(self, task: TaskConfig) -> str | None:
+        """Where a task's own image is pushed; ``None`` when a pool or a prebuilt one is used."""
+        if self.settings.pool or task.environment.docker_image:
+            return None
+        return self.settings.registry
+
     async def _provide_runtime(self, record: TrialRecord, staged: StagedTask) -> None:
         """Have it in the image that the task is given, or uploaded when its sandbox is there."""
         record.runtime_to_upload = runtime = (await record.program.runtime()).path
-        registry = self.settings.registry
-        if self.settings.pool or staged.config.environment.docker_image or registry is None:
+        registry = self._registry_for(staged.config)
+        if registry is None:
             return
         began = time.monotonic()
         directory = staged.path / "environment"

@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # tests out.
 REQUIRED := $(if $(REQUIRE_DOCKER),--require-docker)
 
-.PHONY: demo test test-next test-skypilot lint setup lock clean
+.PHONY: demo test test-next test-skypilot lint setup setup-tests lock clean
 
 demo:
 	@$(SETUP) $(REQUIRED)
@@ -21,7 +21,7 @@ test:
 # The Harbor tests on the newest Harbor, which the lock cannot hold (see docs/development.md).
 test-next:
 	@$(SETUP) $(REQUIRED)
-	@scripts/test-harbor-next.sh tests/harbor_backend/rollouts tests/harbor_backend/agents $(ARGS)
+	@scripts/test-harbor-next.sh tests/harbor_backend/rollouts tests/harbor_backend/native tests/harbor_backend/jobs $(ARGS)
 
 # The tests on SkyPilot's sandbox SDK, in an environment of their own (see docs/skypilot.md).
 test-skypilot:
@@ -36,6 +36,13 @@ lint:
 
 setup:
 	@$(SETUP) $(REQUIRED)
+
+# All that the tests need beyond that, so that none of them has anything to install.
+setup-tests:
+	@$(SETUP) $(REQUIRED)
+	@REQUIRE_ALL=$(REQUIRE_DOCKER) scripts/test.sh --setup
+	@scripts/test-skypilot.sh --setup
+	@scripts/test-harbor-next.sh --setup
 
 lock:
 	@scripts/lock.sh $(ARGS)

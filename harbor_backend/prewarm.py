@@ -5,15 +5,11 @@ import os
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harbor_backend.environments.choose import choose_environment, is_ours
-from harbor_backend.environments.engine import shared_engine
-from harbor_backend.environments.images import ensure_image
-from harbor_backend.tasks import TaskMode, check_task, find_tasks
-
-if TYPE_CHECKING:
-    from harbor_backend.backend import HarborBackend
+from harbor_backend.places.place import Place
+from harbor_backend.program.program import Program
+from harbor_backend.trial.task_folder import TaskFolder
 
 logger = logging.getLogger(__name__)
 
@@ -58,13 +54,17 @@ class Prewarm:
 
     def __init__(
         self,
-        backend: "HarborBackend",
+        program: Program,
+        tasks: TaskFolder,
+        place: Place,
         mode: PrewarmMode | str | bool | None,
         verified: bool | Collection[str],
     ) -> None:
         if isinstance(verified, str):
             raise TypeError(f"verified_tasks={verified!r} must be a bool or a collection of ids")
-        self._backend = backend
+        self._program = program
+        self._tasks = tasks
+        self._place = place
         self._mode = None if mode is None else parse_mode(mode)
         self._verified = verified
         self.failed: dict[str, str] = {}
@@ -89,17 +89,16 @@ class Prewarm:
         if mode is PrewarmMode.OFF:
             self.summary = {"mode": mode.value, "total": 0}
             return self.summary
-        await self._backend._program.runtime()
-        if self._backend._remote is not None:
-            await self._backend._remote.prepare()
-        chosen = self._tasks(task_ids)
+        await self._program.runtime()
+        await self._place.prepare()
+        chosen = self._chosen(task_ids)
         ready, skipped = 0, 0
         for task_id in chosen:
             if mode is PrewarmMode.AUTO and self._is_verified(task_id):
                 skipped += 1
                 continue
             try:
-                await self._image(task_id)
+                await self._prepare(task_id)
                 ready += 1
                 self.failed.pop(task_id, None)
             except Exception as exc:
@@ -132,12 +131,12 @@ class Prewarm:
 
         return lifespan
 
-    def _tasks(self, task_ids: Collection[str] | None) -> list[str]:
-        if self._backend.task_mode is TaskMode.TEMPLATE:
-            return [self._backend.tasks_dir.name]
+    def _chosen(self, task_ids: Collection[str] | None) -> list[str]:
+        if self._tasks.is_template:
+            return self._tasks.ids
         if task_ids is None and os.environ.get(TASK_IDS_ENV):
             task_ids = os.environ[TASK_IDS_ENV].strip("[]").replace('"', "").split(",")
-        found = find_tasks(self._backend.tasks_dir)
+        found = self._tasks.ids
         if task_ids is None:
             return found
         wanted = {task_id.strip() for task_id in task_ids}
@@ -146,20 +145,7 @@ class Prewarm:
     def _is_verified(self, task_id: str) -> bool:
         return self._verified if isinstance(self._verified, bool) else task_id in self._verified
 
-    async def _image(self, task_id: str) -> None:
-        template = self._backend.task_mode is TaskMode.TEMPLATE
-        path = self._backend.tasks_dir if template else self._backend.tasks_dir / task_id
-        config = check_task(path, needs_instruction=not template)
-        directory = path / "environment"
-        if self._backend._remote is not None:
-            program = self._backend._program
-            await self._backend._remote.prepare_task(path.name, config, directory, program)
-            return
-        if not is_ours(choose_environment(self._backend._environment, config, directory)):
-            return
-        fleet = await self._backend.begin()
-        engines = (
-            [shared_engine()] if fleet is None else [link.engine for link in await fleet.links()]
-        )
-        for engine in engines:
-            await ensure_image(engine, directory, config.environment.docker_image)
+    async def _prepare(self, task_id: str) -> None:
+        files = self._tasks.files(task_id)
+        runtime = (await self._program.runtime()).path if self._program.needs_runtime else None
+        await self._place.of(files).prepare_task(files, runtime)

@@ -1,21 +1,26 @@
 """LocalBackend: runs workflow and grader in the current process."""
 
 import asyncio
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+import math
+import time
 from typing import Any
 
-from local_backend.slots import Slots
-from osmosis_ai.rollout.artifacts import artifact_root, provision_artifacts_dir
-from osmosis_ai.rollout.backend.base import ExecutionBackend, ResultCallback
-from osmosis_ai.rollout.backend.live import LiveRollout, LiveRollouts, cancelled_outcome
-from osmosis_ai.rollout.backend.model_routes import (
-    ModelRoutes,
-    as_model,
-    caller_endpoint,
-    mark_untrainable,
-    report_calls,
+import anyio
+
+from osmosis_ai.common.observer import (
+    AGENT,
+    ENVIRONMENT,
+    GRADING,
+    GRADING_QUEUE,
+    observer,
+    phase,
 )
+from osmosis_ai.rollout.artifacts import artifact_root, provision_artifacts_dir
+from osmosis_ai.rollout.backend.calls import mark_untrainable, report_calls
+from osmosis_ai.rollout.backend.gateway import BackendGateway, as_model
+from osmosis_ai.rollout.backend.lifecycle import LifecycleBackend
+from osmosis_ai.rollout.backend.live import LiveRollout
+from osmosis_ai.rollout.context import RolloutContext, get_rollout_context
 from osmosis_ai.rollout.execution import (
     grading_refusal,
     run_grader,
@@ -23,25 +28,16 @@ from osmosis_ai.rollout.execution import (
     wants_grading,
 )
 from osmosis_ai.rollout.grader import Grader
+from osmosis_ai.rollout.resolve import resolve_config, resolve_grader, resolve_workflow
 from osmosis_ai.rollout.types.config import AgentWorkflowConfig, GraderConfig
 from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionRequest, ExecutionResult
 from osmosis_ai.rollout.types.status import RolloutStatus
-from osmosis_ai.rollout.wiring import resolve_config, resolve_grader, resolve_workflow
 from osmosis_ai.rollout.workflow import AgentWorkflow
-from osmosis_ai.telemetry.current import (
-    AGENT,
-    ENVIRONMENT,
-    GRADING,
-    GRADING_QUEUE,
-    QUEUE,
-    observer,
-    phase,
-)
 
 DEFAULT_MAX_CONCURRENT = 4
 
 
-class LocalBackend(ExecutionBackend):
+class LocalBackend(LifecycleBackend):
     """Workflow and grader as coroutines in this process, for trusted code.
 
     Nothing is isolated: rollouts share the process, its files and its
@@ -52,7 +48,7 @@ class LocalBackend(ExecutionBackend):
     Workflows at once: ``workflow_config.concurrency``, or 4 without a config.
     Gradings at once: ``grader_config.concurrency``, independent of the former.
     ``judge``, ``judge_api_key``: the model that graders may ask through
-    ``ctx.judge``; see ``ModelRoutes``.
+    ``ctx.judge``; see ``BackendGateway``.
     ``max_queue_depth`` bounds how many rollouts may wait for a workflow slot
     before ``has_capacity()`` says no (``None``: any number).
 
@@ -80,49 +76,29 @@ class LocalBackend(ExecutionBackend):
         self.grader_config = resolve_config(grader_config, GraderConfig, "grader_config")
         if max_queue_depth is not None and max_queue_depth < 1:
             raise ValueError(f"max_queue_depth must be at least 1 or None, got {max_queue_depth}")
+        super().__init__(BackendGateway(judge, judge_api_key))
         self.max_queue_depth = max_queue_depth
         self._artifact_root = artifact_root()
-        self._workflow_slots = Slots(_limit(self.workflow_config, DEFAULT_MAX_CONCURRENT))
-        self._grader_slots = Slots(_limit(self.grader_config, None))
-        self._routes = ModelRoutes(judge, judge_api_key)
-        self._live = LiveRollouts()
+        self._workflow_slots = _slots(self.workflow_config, DEFAULT_MAX_CONCURRENT)
+        self._grader_slots = _slots(self.grader_config, math.inf)
 
-    async def execute(
-        self,
-        request: ExecutionRequest,
-        on_workflow_complete: ResultCallback | None = None,
-        on_grader_complete: ResultCallback | None = None,
-    ) -> ExecutionOutcome:
-        """Run and grade one rollout; see ``ExecutionBackend.execute``."""
-        async with self._live.admit(request.id) as live:
-            finished: ExecutionResult | None = None
-            try:
-                observer().begin(QUEUE)
-                async with self._workflow_slots.hold() as queued_sec:
-                    live.status = RolloutStatus.RUNNING
-                    workflow = await self.run_workflow(request, queued_sec=queued_sec)
-                finished = workflow
-                if live.cancel_requested:
-                    raise asyncio.CancelledError  # user code swallowed the one it was sent
-                if on_workflow_complete is not None:
-                    await on_workflow_complete(workflow)
-                outcome = await self._grade(live, request, workflow, on_grader_complete)
-            except asyncio.CancelledError:
-                if not live.cancel_requested:
-                    raise
-                live.task.uncancel()
-                outcome = cancelled_outcome(finished)
-            if live.cancel_requested and outcome.result.status is not RolloutStatus.CANCELLED:
-                # A grader swallowed the cancellation and went on to an end of its own.
-                live.task.uncancel()
-                outcome = cancelled_outcome(finished)
-            self._live.record(request.id, outcome)
-            return outcome
+    async def _run(self, rollout: LiveRollout) -> ExecutionOutcome:
+        request, asked = rollout.request, time.monotonic()
+        async with self._workflow_slots:
+            rollout.status = RolloutStatus.RUNNING
+            workflow = await self._workflow(request, rollout.context, time.monotonic() - asked)
+        await rollout.workflow_ended(workflow)
+        if not wants_grading(request, workflow):
+            return ExecutionOutcome(workflow=workflow)
+        rollout.status = RolloutStatus.GRADING
+        observer().begin(GRADING_QUEUE)
+        async with self._grader_slots:
+            grader = await self.run_grader(request, workflow)
+        return ExecutionOutcome(workflow=workflow, grader=grader)
 
-    async def run_workflow(
-        self, request: ExecutionRequest, queued_sec: float = 0.0
+    async def _workflow(
+        self, request: ExecutionRequest, context: RolloutContext | None, queued_sec: float
     ) -> ExecutionResult:
-        """Run the workflow phase alone; saves nothing but the artifacts it writes."""
         with phase(ENVIRONMENT):
             artifacts_dir = await asyncio.to_thread(
                 provision_artifacts_dir, self._artifact_root, request.id
@@ -135,10 +111,16 @@ class LocalBackend(ExecutionBackend):
                 queued_sec=queued_sec,
                 artifacts_dir=artifacts_dir,
             )
-        endpoint = caller_endpoint()
+        endpoint = None if context is None else context.endpoint
         report_calls(result, endpoint, "model_calls")
         mark_untrainable(result, endpoint)
         return result
+
+    async def run_workflow(
+        self, request: ExecutionRequest, queued_sec: float = 0.0
+    ) -> ExecutionResult:
+        """Run the workflow phase alone; saves nothing but the artifacts it writes."""
+        return await self._workflow(request, get_rollout_context(), queued_sec)
 
     async def run_grader(
         self, request: ExecutionRequest, workflow: ExecutionResult
@@ -148,76 +130,46 @@ class LocalBackend(ExecutionBackend):
         if refused is not None or self.grader is None:
             return refused or workflow
         artifacts_dir = self._artifact_root / request.id / "artifacts"
-        async with AsyncExitStack() as stack:
-            stack.enter_context(phase(GRADING))
-            judge = await self._routes.judge(request.id, stack)
-            result = await run_grader(
-                self.grader,
-                self.grader_config,
-                request,
-                workflow,
-                artifacts_dir=artifacts_dir if artifacts_dir.is_dir() else None,
-                judge=as_model(judge),
-            )
-            report_calls(result, judge, "judge_calls")
+        with phase(GRADING):
+            async with self.gateway.judge(request.id) as judge:
+                result = await run_grader(
+                    self.grader,
+                    self.grader_config,
+                    request,
+                    workflow,
+                    artifacts_dir=artifacts_dir if artifacts_dir.is_dir() else None,
+                    judge=as_model(judge),
+                )
+                report_calls(result, judge, "judge_calls")
         return result
 
     def has_capacity(self) -> bool:
         """Whether fewer than ``max_queue_depth`` rollouts wait for a slot."""
-        return self.max_queue_depth is None or self._workflow_slots.queued < self.max_queue_depth
-
-    def rollout_status(self, rollout_id: str) -> dict[str, Any] | None:
-        """Return ``{status, reward, err_message}``; kept 15 minutes after the end."""
-        return self._live.status(rollout_id)
-
-    async def cancel_rollouts(
-        self, ids: Iterable[str] | None = None, prefix: str | None = None, all: bool = False
-    ) -> dict[str, str]:
-        """Cancel by exactly one selector; user code is asked, not forced, to stop."""
-        return await self._live.cancel(ids, prefix, all)
+        waiting = self._workflow_slots.statistics().tasks_waiting
+        return self.max_queue_depth is None or waiting < self.max_queue_depth
 
     def health(self) -> dict[str, Any]:
         """Return the load of both phases."""
         return {
             "status": "ok",
             "backend": "local",
-            "concurrency": {
-                "max_concurrent": self._workflow_slots.limit,
-                "queued": self._workflow_slots.queued,
-                "running": self._workflow_slots.running,
-            },
-            "grading": {
-                "max_concurrent": self._grader_slots.limit,
-                "queued": self._grader_slots.queued,
-                "running": self._grader_slots.running,
-            },
+            "concurrency": _load(self._workflow_slots),
+            "grading": _load(self._grader_slots),
             "max_queue_depth": self.max_queue_depth,
         }
 
-    async def shutdown(self) -> None:
-        """Cancel what runs, wait for it, and refuse more."""
-        await self._live.close()
-        await self._routes.aclose()
 
-    async def _grade(
-        self,
-        live: LiveRollout,
-        request: ExecutionRequest,
-        workflow: ExecutionResult,
-        on_grader_complete: ResultCallback | None,
-    ) -> ExecutionOutcome:
-        if not wants_grading(request, workflow):
-            return ExecutionOutcome(workflow=workflow)
-        live.status = RolloutStatus.GRADING
-        observer().begin(GRADING_QUEUE)
-        async with self._grader_slots.hold():
-            grader = await self.run_grader(request, workflow)
-        if on_grader_complete is not None:
-            await on_grader_complete(grader)
-        return ExecutionOutcome(workflow=workflow, grader=grader)
+def _slots(
+    config: AgentWorkflowConfig | GraderConfig | None, without_config: float
+) -> anyio.CapacityLimiter:
+    limit = without_config if config is None else config.concurrency.max_concurrent
+    return anyio.CapacityLimiter(math.inf if limit is None else limit)
 
 
-def _limit(
-    config: AgentWorkflowConfig | GraderConfig | None, without_config: int | None
-) -> int | None:
-    return without_config if config is None else config.concurrency.max_concurrent
+def _load(slots: anyio.CapacityLimiter) -> dict[str, int | None]:
+    now = slots.statistics()
+    return {
+        "max_concurrent": None if math.isinf(now.total_tokens) else int(now.total_tokens),
+        "queued": now.tasks_waiting,
+        "running": now.borrowed_tokens,
+    }

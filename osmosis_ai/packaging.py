@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harbor_backend.bundle import (
+    from harbor_backend.program.bundle import (
         BundleInfo,
         EntryPoints,
         build_bundle,
@@ -30,7 +30,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from harbor_backend import bundle
+    from harbor_backend.program import bundle
 
     return getattr(bundle, name)
 

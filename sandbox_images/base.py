@@ -4,7 +4,6 @@ Dockerfiles that begin `FROM python:3.12-slim` build on it unchanged. The image 
 answers to that name, but is labelled as ours.
 """
 
-import fcntl
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import docker
 import docker.errors
 import platformdirs
 import requests
+from filelock import BaseFileLock, FileLock
 
 from sandbox_images import bootstrap
 from sandbox_images.errors import BaseImageError
@@ -180,9 +180,6 @@ def _engine(timeout: int) -> Iterator[docker.DockerClient]:
         client.close()
 
 
-@contextmanager
-def _only_one() -> Iterator[None]:
+def _only_one() -> BaseFileLock:
     cache = platformdirs.user_cache_path("osmosis", ensure_exists=True)
-    with (cache / "base-image.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    return FileLock(cache / "base-image.lock")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the Harbor tests on the newest Harbor that is supported, in an environment of its own
 # (.venv-harbor-next): it needs a newer mcp than Strands allows, so the lock cannot hold it.
-# Arguments go to pytest.
+# Arguments go to pytest; `--setup` makes the environment and runs nothing.
 set -euo pipefail
 
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -22,11 +22,13 @@ if [ "$(cat "$next/.osmosis-made-from" 2>/dev/null)" != "$wanted" ]; then
     overrides="$(mktemp)"
     trap 'rm -f "$overrides"' EXIT
     echo 'mcp>=2.3' >"$overrides"
-    VIRTUAL_ENV="$next" run_quietly env -C "$REPO" "$UV" pip install -q --compile-bytecode \
+    VIRTUAL_ENV="$next" run_quietly env -C "$REPO" "$UV" pip install -q \
         --override "$overrides" --group dev --editable "$REPO[server,harbor,strands]" \
         'harbor>=0.26,<0.27'
     echo "$wanted" >"$next/.osmosis-made-from"
 fi
+[ "${1:-}" != --setup ] || exit 0
 cd "$REPO"
+unset PYTHONDONTWRITEBYTECODE  # as in test.sh
 say "Harbor $("$next/bin/python" -c 'from importlib.metadata import version; print(version("harbor"))')"
 exec "$next/bin/python" -m pytest "$@"

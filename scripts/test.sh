@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests in .venv. Tests that need Docker or PostgreSQL, where these cannot be had, are
 # left out, and it says so at the end; with REQUIRE_ALL set it fails instead. Arguments go to
-# pytest.
+# pytest; `--setup` installs what tests need and runs nothing.
 set -euo pipefail
 
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -33,6 +33,9 @@ if ! ensure_postgres; then
     left_out+=('LEFT OUT: every test marked "postgres" (see "deselected" above): they need the programs of a PostgreSQL server, which this machine does not have.')
 fi
 
+[ "${1:-}" != --setup ] || exit 0
+# The project is installed as its source: compile that once, not at every start of a process.
+unset PYTHONDONTWRITEBYTECODE
 if [ ${#without[@]} -eq 0 ]; then
     exec .venv/bin/python -m pytest "$@"
 fi

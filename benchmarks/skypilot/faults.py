@@ -74,7 +74,7 @@ def left(instances: set[str]) -> list[str]:
     """Sandboxes of these engines that still run."""
     from sky_sandbox_double import sdk
 
-    from harbor_backend.skypilot.names import instance_of
+    from harbor_backend.places.skypilot.names import instance_of
 
     return [box.name for box in sdk.ls() if instance_of(box.name) in instances]
 
@@ -104,7 +104,7 @@ def main() -> None:
         before = left(instances)
         from sky_sandbox_double import sdk
 
-        from harbor_backend.skypilot.reaper import reap_sandboxes
+        from harbor_backend.places.skypilot.reaper import reap_sandboxes
 
         asyncio.run(reap_sandboxes(sdk))
         after = left(instances)

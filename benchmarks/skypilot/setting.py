@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.harbor_backend.skypilot.with_sky.servers import api_server, registry
+from tests.harbor_backend.places.skypilot.with_sky.servers import api_server, registry
 
 ROOT = Path(__file__).parents[2]
 NOOP = ROOT / "benchmarks" / "projects" / "noop"

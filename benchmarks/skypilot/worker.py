@@ -17,8 +17,8 @@ from harbor.trial.queue import TrialQueue
 
 from benchmarks.skypilot.plan import DEADLINE_SEC, hit_of, rollout_id
 from harbor_backend import HarborBackend
-from harbor_backend.instance import instance_id
-from harbor_backend.skypilot.names import rollout_part
+from harbor_backend.places.instance import instance_id
+from harbor_backend.places.skypilot.names import rollout_part
 from osmosis_ai.rollout import ExecutionOutcome, ExecutionRequest
 
 

@@ -27,7 +27,7 @@ def harbor_extra(feature: str) -> Iterator[None]:
     Raises:
         CliError: a package is missing.
     """
-    from osmosis_ai.rollout.extras import needs_extra
+    from osmosis_ai.common.extras import needs_extra
 
     packages = ("harbor", "docker", "aiohttp", "platformdirs", "tomlkit", "yaml", "uv")
     try:

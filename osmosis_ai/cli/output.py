@@ -71,6 +71,14 @@ def size(number: int) -> str:
     return f"{value:.1f} GiB"
 
 
+def cause(text: str) -> str:
+    """What a message says in one line: its first, and where that only announces, its last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].endswith(":"):
+        return f"{first_line(lines[0])} {first_line(lines[-1])}"
+    return first_line(text)
+
+
 def first_line(text: str, limit: int = 300) -> str:
     """The first line of a text that has something on it, shortened."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -10,7 +10,7 @@ from osmosis_ai.cli.errors import FAILED, CliError, harbor_extra
 from osmosis_ai.cli.output import duration, print_json, result_console, say, show_help
 
 if TYPE_CHECKING:
-    from harbor_backend.sandboxes import Sandbox
+    from harbor_backend.admin import SandboxRecord
 
 sandboxes = typer.Typer(
     name="sandboxes",
@@ -69,7 +69,7 @@ def remove_command(
     return 0 if len(removed) == len(chosen) else FAILED
 
 
-def as_json(sandbox: "Sandbox") -> dict[str, Any]:
+def as_json(sandbox: "SandboxRecord") -> dict[str, Any]:
     """What ``--json`` prints of a sandbox."""
     return {
         "name": sandbox.name,
@@ -86,7 +86,9 @@ def as_json(sandbox: "Sandbox") -> dict[str, Any]:
     }
 
 
-def _choose(found: Sequence["Sandbox"], names: list[str], *, stale: bool) -> list["Sandbox"]:
+def _choose(
+    found: Sequence["SandboxRecord"], names: list[str], *, stale: bool
+) -> list["SandboxRecord"]:
     if not names:
         return [sandbox for sandbox in found if sandbox.stale or not stale]
     unknown = sorted(set(names) - {sandbox.name for sandbox in found})
@@ -97,31 +99,29 @@ def _choose(found: Sequence["Sandbox"], names: list[str], *, stale: bool) -> lis
     return [sandbox for sandbox in found if sandbox.name in names]
 
 
-def _confirm(in_use: Sequence["Sandbox"]) -> None:
+def _confirm(in_use: Sequence["SandboxRecord"]) -> None:
     what = f"{len(in_use)} of them may belong to a running engine ({in_use[0].name}, …)"
     if not sys.stdin.isatty():
         raise CliError(f"sandboxes rm: {what}; pass --yes to remove them all the same")
     typer.confirm(f"{what}. Remove them all the same?", abort=True, err=True)
 
 
-async def _list() -> list["Sandbox"]:
+async def _list() -> list["SandboxRecord"]:
     with harbor_extra("osmosis sandboxes"):
-        from harbor_backend.environments.engine import EngineError, shared_engine
-        from harbor_backend.sandboxes import list_sandboxes
+        from harbor_backend.admin import EngineError, list_sandboxes, shared_engine
     try:
         return await list_sandboxes(shared_engine())
     except EngineError as exc:
         raise CliError(str(exc), FAILED) from exc
 
 
-async def _remove(chosen: Sequence["Sandbox"]) -> list["Sandbox"]:
-    from harbor_backend.environments.engine import shared_engine
-    from harbor_backend.sandboxes import remove_sandboxes
+async def _remove(chosen: Sequence["SandboxRecord"]) -> list["SandboxRecord"]:
+    from harbor_backend.admin import remove_sandboxes, shared_engine
 
     return await remove_sandboxes(shared_engine(), chosen)
 
 
-def _print_table(found: Sequence["Sandbox"]) -> None:
+def _print_table(found: Sequence["SandboxRecord"]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -6,12 +6,11 @@ everything else here is cheap to import.
 
 from typing import TYPE_CHECKING, Any
 
+from osmosis_ai.common.model_calls import CallRecord, Usage
 from osmosis_ai.gateway.capture import Capture
 from osmosis_ai.gateway.errors import ApiError, GatewayError, UpstreamError
 from osmosis_ai.gateway.limits import GatewayLimits
-from osmosis_ai.gateway.living import find_endpoint
-from osmosis_ai.gateway.records import CallRecord, EndpointSummary, LimitEvent
-from osmosis_ai.gateway.usage import Usage
+from osmosis_ai.gateway.records import EndpointSummary, LimitEvent
 
 if TYPE_CHECKING:
     from osmosis_ai.gateway.endpoint import Endpoint
@@ -29,7 +28,6 @@ __all__ = [
     "LimitEvent",
     "UpstreamError",
     "Usage",
-    "find_endpoint",
 ]
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any, Protocol
 
+from osmosis_ai.common.model_calls import Usage
 from osmosis_ai.gateway.recordfile import Body
-from osmosis_ai.gateway.usage import Usage
 
 
 class Accumulator(Protocol):

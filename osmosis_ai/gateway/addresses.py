@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
-from osmosis_ai.gateway.records import Kind
-from osmosis_ai.rollout.types.identifiers import ensure_single_path_segment
+from osmosis_ai.common.identifiers import ensure_single_path_segment
+from osmosis_ai.common.model_calls import Kind
 
 _MAX_NAME_BYTES = 255
 """Longest file name on the file systems we know."""
@@ -15,7 +15,10 @@ _JUDGE_SUFFIX = ".judge.jsonl"
 
 @dataclass(frozen=True)
 class Address:
-    """Whom a request path means: a rollout (or none, on its own socket) and a resource."""
+    """What a request path names: a rollout's endpoint of one kind, and a resource of it.
+
+    ``rollout_id`` is ``None`` on a rollout's own socket, whose path names none.
+    """
 
     rollout_id: str | None
     resource: str
@@ -42,7 +45,7 @@ def checked_rollout_id(rollout_id: str) -> str:
 
 
 def record_name(rollout_id: str, kind: Kind) -> str:
-    """The file that the calls of an endpoint are appended to.
+    """Return the name of the file that the calls of an endpoint are appended to.
 
     Raises:
         ValueError: another rollout's judge may have the same.
@@ -55,30 +58,10 @@ def record_name(rollout_id: str, kind: Kind) -> str:
     return f"{rollout_id}{_JUDGE_SUFFIX if kind == 'judge' else '.jsonl'}"
 
 
-def checked_base(url: str) -> str:
-    """Return an advertised base URL without its trailing slash.
-
-    Raises:
-        ValueError: it is not an http(s) URL with a host, or has a query or a fragment.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"advertise_url must be an http:// or https:// URL, got {url!r}")
-    if parts.query or parts.fragment or parts.username is not None:
-        raise ValueError(f"advertise_url {url!r} must hold no user, query or fragment")
-    return url.rstrip("/")
-
-
 def rollout_url(base: str, rollout_id: str, kind: Kind = "policy") -> str:
-    """The OpenAI-style base URL of a rollout's endpoint."""
+    """Return the OpenAI-style base URL of a rollout's endpoint."""
     middle = "/judge" if kind == "judge" else ""
     return f"{base}/rollouts/{quote(rollout_id, safe='')}{middle}/v1"
-
-
-def netloc(host: str, port: int) -> str:
-    """``host:port`` as it stands in a URL; wildcard hosts become their loopback."""
-    host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_tcp_path(raw_path: str) -> Address | None:
@@ -98,7 +81,7 @@ def parse_unix_path(raw_path: str) -> Address | None:
 
 
 def endpoint_of_url(url: str, bases: Iterable[str]) -> Address | None:
-    """The endpoint that ``url`` addresses when it is below one of ``bases``.
+    """Return the endpoint that ``url`` addresses when it is below one of ``bases``, else ``None``.
 
     Both the base and the full chat-completions URL are understood.
     """

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from osmosis_ai.common.model_calls import Api, CallRecord
 from osmosis_ai.gateway.recordfile import Body
-from osmosis_ai.gateway.records import Api, CallRecord
 from osmosis_ai.gateway.redaction import Redactor
 from osmosis_ai.gateway.tokens import Tokens, TokenTrace
 

@@ -40,15 +40,15 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request as it goes upstream, and what of the answer is for the record only."""
+class RequestBody:
+    """What goes upstream, and what of the answer to it is for the record only (``hidden``)."""
 
     body: bytes
     payload: dict[str, Any]
     hidden: frozenset[str] = _NOTHING
 
 
-def ask(body: bytes, payload: dict[str, Any], capture: Capture) -> Asked:
+def with_capture(body: bytes, payload: dict[str, Any], capture: Capture) -> RequestBody:
     """Add to a chat request what ``capture`` wants and the agent did not ask for."""
     added: dict[str, Any] = {}
     hidden: set[str] = set()
@@ -68,8 +68,8 @@ def ask(body: bytes, payload: dict[str, Any], capture: Capture) -> Asked:
     if TOKEN_IDS in hidden and payload.get("return_prompt_token_ids") is not True:
         hidden.add(PROMPT_TOKEN_IDS)
     if not added:
-        return Asked(body, payload)
-    return Asked(_with(body, payload, added), payload | added, frozenset(hidden))
+        return RequestBody(body, payload)
+    return RequestBody(_with(body, payload, added), payload | added, frozenset(hidden))
 
 
 def _asks_for_usage(payload: dict[str, Any]) -> bool:

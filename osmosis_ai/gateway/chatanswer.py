@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass, field
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.gateway.jsonvalues import error_text, nonempty, objects
 from osmosis_ai.gateway.recordfile import Body
-from osmosis_ai.gateway.usage import Usage, usage_of
+from osmosis_ai.gateway.usage import usage_of
+
+if TYPE_CHECKING:
+    from osmosis_ai.common.model_calls import Usage
 
 _ATOMIC = frozenset({"role", "id", "type", "name", "index"})
 """String fields that come once and whole; all others come in pieces."""

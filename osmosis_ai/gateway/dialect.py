@@ -3,12 +3,12 @@
 import json
 from typing import Any, Protocol
 
+from osmosis_ai.common.model_calls import Api
 from osmosis_ai.gateway.accumulator import Accumulator
-from osmosis_ai.gateway.capture import USAGE, Asked
+from osmosis_ai.gateway.capture import USAGE, RequestBody
 from osmosis_ai.gateway.chatanswer import ChatAnswer
 from osmosis_ai.gateway.errors import ApiError
 from osmosis_ai.gateway.hiding import concealed, is_hidden_usage
-from osmosis_ai.gateway.records import Api
 from osmosis_ai.gateway.sse import DONE, Event, encode_event
 
 
@@ -26,7 +26,7 @@ class Dialect(Protocol):
         ...
 
     @property
-    def asked(self) -> Asked:
+    def request(self) -> RequestBody:
         """What to send."""
         ...
 
@@ -62,10 +62,10 @@ class ChatDialect:
     api: Api = "chat_completions"
     resource = "chat/completions"
 
-    def __init__(self, asked: Asked, max_record_chars: int) -> None:
-        self.asked = asked
+    def __init__(self, request: RequestBody, max_record_chars: int) -> None:
+        self.request = request
         self.answer = ChatAnswer(max_record_chars)
-        self._conceals = bool(asked.hidden - {USAGE})
+        self._conceals = bool(request.hidden - {USAGE})
 
     def ends(self, event: Event) -> bool:
         """See ``Dialect``."""
@@ -73,12 +73,12 @@ class ChatDialect:
 
     def whole(self, body: bytes, answer: dict[str, Any]) -> bytes:
         """See ``Dialect``."""
-        shown = concealed(answer, self.asked.hidden) if self._conceals else None
+        shown = concealed(answer, self.request.hidden) if self._conceals else None
         return body if shown is None else json.dumps(shown).encode()
 
     def passed(self, event: Event, chunk: dict[str, Any] | None) -> bytes:
         """See ``Dialect``."""
-        hidden = self.asked.hidden
+        hidden = self.request.hidden
         if not hidden or chunk is None:
             return event.raw
         if is_hidden_usage(chunk, hidden):

@@ -3,10 +3,10 @@
 from collections import OrderedDict
 from hmac import compare_digest
 
+from osmosis_ai.common.model_calls import Kind
 from osmosis_ai.gateway.addresses import Address
 from osmosis_ai.gateway.endpoint import Endpoint, token_digest
 from osmosis_ai.gateway.errors import ApiError, not_found, rollout_closed
-from osmosis_ai.gateway.records import Kind
 
 _CLOSED_REMEMBERED = 10_000
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import anyio
 
+from osmosis_ai.common.model_calls import CallRecord, Kind
 from osmosis_ai.gateway.capture import Capture
 from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.ledger import Ledger
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
-from osmosis_ai.gateway.records import CallRecord, EndpointSummary, Kind
+from osmosis_ai.gateway.records import EndpointSummary
 from osmosis_ai.gateway.redaction import Redactor
 from osmosis_ai.gateway.upstreams.base import Upstream
 
@@ -30,6 +31,7 @@ class Endpoint:
         rollout_id: whose endpoint this is.
         kind: ``policy`` for the agent's calls, ``judge`` for a grader's.
         url: OpenAI-style base URL; clients append ``/chat/completions``.
+        local_url: the same for callers in this process, where ``url`` is advertised.
         token: bearer for ``url``, random, valid for this rollout only.
     """
 
@@ -38,6 +40,7 @@ class Endpoint:
         rollout_id: str,
         url: str,
         *,
+        local_url: str,
         kind: Kind,
         upstream: Upstream,
         api_key: str | None,
@@ -51,6 +54,7 @@ class Endpoint:
         self.rollout_id = rollout_id
         self.kind: Kind = kind
         self.url = url
+        self.local_url = local_url
         self.token = secrets.token_urlsafe(32)
         self.token_digest = token_digest(self.token)
         self.upstream = upstream

@@ -6,6 +6,7 @@ from contextlib import suppress
 import anyio
 from aiohttp import web
 
+from osmosis_ai.common.log_context import about_rollout
 from osmosis_ai.gateway.bodies import parse_reply, parse_request, read_reply, read_request
 from osmosis_ai.gateway.calls import OpenCall
 from osmosis_ai.gateway.dialect import Dialect
@@ -19,7 +20,6 @@ from osmosis_ai.gateway.replies import error_reply, passed_reply
 from osmosis_ai.gateway.sse import Event, EventReader
 from osmosis_ai.gateway.tokens import TokenTrace
 from osmosis_ai.gateway.upstreams.base import UpstreamCall, UpstreamReply
-from osmosis_ai.telemetry.logs import about_rollout
 
 _FAREWELL_SEC = 1.0
 _DRAIN_SEC = 0.25
@@ -80,9 +80,9 @@ class _Exchange:
     async def _forward(self) -> web.StreamResponse:
         self._endpoint.ledger.admit(self._call)
         body = await read_request(self._request, self._limits.max_request_bytes)
-        asked = AgentRequest(self._resource, body, parse_request(body))
-        self._call.received(asked.body, asked.payload)
-        for dialect in dialects(asked, self._endpoint):
+        agent_request = AgentRequest(self._resource, body, parse_request(body))
+        self._call.received(agent_request.body, agent_request.payload)
+        for dialect in dialects(agent_request, self._endpoint):
             self._speak(dialect)
             async with self._endpoint.upstream.send(self._upstream_call(dialect)) as reply:
                 if dialect.api == "responses":
@@ -102,7 +102,7 @@ class _Exchange:
         self._call.api = dialect.api
         self._call.answer = dialect.answer
         if dialect.api == "responses_as_chat":
-            self._call.request = Body(dialect.asked.body, dialect.asked.payload)
+            self._call.request = Body(dialect.request.body, dialect.request.payload)
         if dialect.api != "responses":
             self._call.tokens = TokenTrace(
                 ids_asked=capture.token_ids,
@@ -116,8 +116,8 @@ class _Exchange:
             resource=dialect.resource,
             query=self._request.rel_url.raw_query_string,
             headers=request_headers(self._request.headers.items()),
-            body=dialect.asked.body,
-            payload=dialect.asked.payload,
+            body=dialect.request.body,
+            payload=dialect.request.payload,
         )
 
     async def _pass_whole(self, reply: UpstreamReply, dialect: Dialect) -> web.StreamResponse:

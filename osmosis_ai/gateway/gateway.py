@@ -9,11 +9,11 @@ from typing import Self
 import anyio
 from aiohttp import web
 
+from osmosis_ai.common.addresses import checked_base_url, netloc
+from osmosis_ai.common.model_calls import Kind
 from osmosis_ai.gateway.addresses import (
-    checked_base,
     checked_rollout_id,
     endpoint_of_url,
-    netloc,
     record_name,
     rollout_url,
 )
@@ -23,10 +23,8 @@ from osmosis_ai.gateway.endpoint import Endpoint
 from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
-from osmosis_ai.gateway.living import LIVING
 from osmosis_ai.gateway.observing import call_observer
 from osmosis_ai.gateway.recordfile import RecordFile
-from osmosis_ai.gateway.records import Kind
 from osmosis_ai.gateway.recordwriter import RecordWriter
 from osmosis_ai.gateway.serving import serve_tcp, serve_unix
 from osmosis_ai.gateway.unix_socket import MODE, checked_socket_path
@@ -71,8 +69,11 @@ class Gateway:
         self._records_dir = records_dir
         self._limits = limits or GatewayLimits()
         self._capture = capture or Capture()
-        self._advertised = None if advertise_url is None else checked_base(advertise_url)
+        self._advertised = (
+            None if advertise_url is None else checked_base_url(advertise_url, "advertise_url")
+        )
         self._directory = Directory()
+        self._is_running = False
         self._stack = AsyncExitStack()
 
     @property
@@ -95,12 +96,12 @@ class Gateway:
             await web.TCPSite(runner, self._host, self._port).start()
             self._port = runner.addresses[0][1]
             stack.push_async_callback(self._close_endpoints)
-            LIVING.add(self)
-            stack.callback(LIVING.discard, self)
+            self._is_running = True
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._is_running = False
         with anyio.CancelScope(shield=True):
             await self._stack.aclose()
 
@@ -136,13 +137,14 @@ class Gateway:
                 this kind.
             RuntimeError: the gateway is not running.
         """
-        if self not in LIVING:
+        if not self._is_running:
             raise RuntimeError("the gateway is not running: open rollouts inside its block")
         checked_rollout_id(rollout_id)
         limits = limits or self._limits
         endpoint = Endpoint(
             rollout_id,
             rollout_url(self._advertised or self._local, rollout_id, kind),
+            local_url=rollout_url(self._local, rollout_id, kind),
             kind=kind,
             upstream=self._upstreams.make(upstream, api_key=api_key, limits=limits),
             api_key=api_key,

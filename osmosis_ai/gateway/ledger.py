@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from osmosis_ai.common.model_calls import CallRecord, Usage
 from osmosis_ai.gateway.calls import OpenCall
 from osmosis_ai.gateway.errors import ApiError
 from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.limits import GatewayLimits
 from osmosis_ai.gateway.recordfile import NOTHING, Body
-from osmosis_ai.gateway.records import CallRecord, EndpointSummary, LimitEvent, record_line
+from osmosis_ai.gateway.records import EndpointSummary, LimitEvent, record_line
 from osmosis_ai.gateway.redaction import Redactor
 from osmosis_ai.gateway.tokens import Tokens
-from osmosis_ai.gateway.usage import Usage
 
 _REFUSALS_WRITTEN = 100
 """Refused calls cost an agent nothing, so only the first of them reach the file."""

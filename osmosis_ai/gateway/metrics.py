@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from osmosis_ai.gateway.records import CallRecord, EndpointSummary
+from osmosis_ai.common.model_calls import CallRecord
+from osmosis_ai.gateway.records import EndpointSummary
 from osmosis_ai.rollout.trajectory.report import LlmCallMetrics
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from osmosis_ai.gateway.bodies import read_reply
-from osmosis_ai.gateway.capture import Asked, ask
+from osmosis_ai.gateway.capture import RequestBody, with_capture
 from osmosis_ai.gateway.dialect import ChatDialect, Dialect
 from osmosis_ai.gateway.endpoint import Endpoint
 from osmosis_ai.gateway.responses.dialects import NativeDialect, TranslatedDialect
@@ -24,26 +24,26 @@ class AgentRequest:
 
 
 def dialects(request: AgentRequest, endpoint: Endpoint) -> Iterator[Dialect]:
-    """The ways to ask, best first; a later one is for an upstream that lacks the earlier.
+    """Yield the ways to ask, best first; a later one is for an upstream that lacks the earlier.
 
     Raises:
         ApiError: 400, the request cannot be translated and would have to be.
     """
     body, payload = _renamed(request, endpoint.model)
     if request.resource == "chat/completions":
-        asked = ask(body, payload, endpoint.capture)
-        yield ChatDialect(asked, endpoint.limits.max_record_bytes)
+        chat_request = with_capture(body, payload, endpoint.capture)
+        yield ChatDialect(chat_request, endpoint.limits.max_record_bytes)
         return
     # Token ids and log probabilities are given for chat completions only.
     if endpoint.upstream.serves_responses is not False and not endpoint.capture.needs_chat:
-        yield NativeDialect(Asked(body, payload))
+        yield NativeDialect(RequestBody(body, payload))
     chat = to_chat(payload)
-    asked = ask(json.dumps(chat).encode(), chat, endpoint.capture)
-    yield TranslatedDialect(asked, payload, endpoint.limits)
+    translated = with_capture(json.dumps(chat).encode(), chat, endpoint.capture)
+    yield TranslatedDialect(translated, payload, endpoint.limits)
 
 
 async def lacks_resource(reply: UpstreamReply, max_bytes: int) -> tuple[bool, UpstreamReply]:
-    """Whether the upstream has no such resource; the reply, still to be read, comes back.
+    """Return whether the upstream has no such resource, and the reply, still to be read.
 
     A 404 about the model says nothing about the resource.
     """

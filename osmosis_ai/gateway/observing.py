@@ -1,13 +1,17 @@
-"""Telling whoever observes a rollout about its model calls."""
+"""Tells the observer of a rollout about its model calls."""
 
 from collections.abc import Callable
 
-from osmosis_ai.gateway.records import CallRecord, Kind
-from osmosis_ai.telemetry.current import NOBODY, ModelCall, observer
+from osmosis_ai.common.model_calls import CallRecord, Kind
+from osmosis_ai.common.observer import NOBODY, ModelCall, observer
 
 
 def call_observer(kind: Kind, upstream: str | None) -> Callable[[CallRecord], None] | None:
-    """What an endpoint opened by the calling task tells its calls to; ``None`` is nobody."""
+    """Return what an endpoint's finished calls are to be told to.
+
+    That is the observer of the rollout that the calling task runs; ``None`` where
+    there is none.
+    """
     listening = observer()
     if listening is NOBODY:
         return None
@@ -16,7 +20,7 @@ def call_observer(kind: Kind, upstream: str | None) -> Callable[[CallRecord], No
 
 
 def provider_name(upstream: str | None) -> str:
-    """``gen_ai.provider.name``: who answers, as far as the upstream's spelling says."""
+    """Return ``gen_ai.provider.name``: who answers, as far as the upstream's spelling tells."""
     scheme, _, rest = (upstream or "").partition("/")
     if scheme == "litellm":
         return rest.partition("/")[0] or "litellm"

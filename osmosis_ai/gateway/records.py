@@ -1,59 +1,14 @@
-"""What is kept of each call, and the totals of a rollout."""
+"""The totals of a rollout, and the line that a call becomes in its record file."""
 
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.gateway.usage import Usage
+from osmosis_ai.common.model_calls import CallRecord
 
 if TYPE_CHECKING:
     from array import array
-
-type Kind = Literal["policy", "judge"]
-type Api = Literal["chat_completions", "responses", "responses_as_chat"]
-
-
-@dataclass(frozen=True)
-class CallRecord:
-    """One model call, without its bodies.
-
-    Attributes:
-        started_at: when the request's head arrived, UTC.
-        latency_to_first_token_sec: until the first event with content; ``None`` for an
-            answer that was not streamed.
-        total_sec: until the answer was complete.
-        request_model: the model the agent asked for.
-        model: the model the upstream says it used.
-        finish_reason: that of the first choice; of a Response, its status.
-        usage: ``None`` when the upstream reported none.
-        status: the HTTP status given to the agent; for a stream that broke, the status
-            it would have had. 499 is an agent that left before the answer was complete.
-        error: what went wrong, or ``None``.
-        api: the API that the agent used; ``responses_as_chat`` was translated, and its
-            request and response are recorded as the chat completions they became.
-        prompt_token_ids: as the upstream gave them; ``None`` when it did not, and when
-            ``GatewayLimits.max_tokens_in_memory`` is used up.
-        completion_token_ids: the same for what was sampled, of the first choice.
-        logprobs: log probability per sampled token.
-        token_gap: why the token ids are not an exact record of the call; ``None`` when
-            they are, and when ids were neither asked for nor given.
-    """
-
-    started_at: datetime
-    latency_to_first_token_sec: float | None
-    total_sec: float
-    request_model: str | None
-    model: str | None
-    finish_reason: str | None
-    usage: Usage | None
-    status: int
-    error: str | None
-    api: Api = "chat_completions"
-    prompt_token_ids: "array[int] | None" = None
-    completion_token_ids: "array[int] | None" = None
-    logprobs: "array[float] | None" = None
-    token_gap: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Finds what a request means and who may ask for it."""
+"""Finds the endpoint that a request is for, checks that the caller may use it, and answers."""
 
 import logging
 from collections.abc import Callable
@@ -19,8 +19,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Aim:
-    """Whose call it is, how long it may live, and what it wants."""
+class _Target:
+    """The endpoint that a call is for, the lifetime that ends it, and the resource it asks for."""
 
     endpoint: Endpoint
     lifetime: Lifetime
@@ -30,13 +30,13 @@ class _Aim:
 async def serve_tcp(directory: Directory, request: web.BaseRequest) -> web.StreamResponse:
     """Answer on the shared port, where the path names the rollout and its token opens it."""
 
-    def aim() -> _Aim:
+    def find() -> _Target:
         address = _addressed(request, parse_tcp_path)
         authorization = request.headers.get("Authorization")
         endpoint = directory.authorize(address, authorization)
-        return _Aim(endpoint, endpoint.lifetime, address.resource)
+        return _Target(endpoint, endpoint.lifetime, address.resource)
 
-    return await _serve(request, aim)
+    return await _serve(request, find)
 
 
 async def serve_unix(
@@ -44,25 +44,27 @@ async def serve_unix(
 ) -> web.StreamResponse:
     """Answer on a rollout's own socket, which is the proof of who asks."""
 
-    def aim() -> _Aim:
-        return _Aim(endpoint, lifetime, _addressed(request, parse_unix_path).resource)
+    def find() -> _Target:
+        return _Target(endpoint, lifetime, _addressed(request, parse_unix_path).resource)
 
-    return await _serve(request, aim)
+    return await _serve(request, find)
 
 
-async def _serve(request: web.BaseRequest, find: Callable[[], _Aim]) -> web.StreamResponse:
+async def _serve(request: web.BaseRequest, find: Callable[[], _Target]) -> web.StreamResponse:
     try:
-        aim = find()
-        with aim.lifetime.handling():
-            match request.method, aim.resource:
+        target = find()
+        with target.lifetime.handling():
+            match request.method, target.resource:
                 case "POST", "chat/completions" | "responses":
-                    return await model_call(request, aim.endpoint, aim.lifetime, aim.resource)
+                    return await model_call(
+                        request, target.endpoint, target.lifetime, target.resource
+                    )
                 case "GET", "models":
-                    return await list_models(request, aim.endpoint, aim.lifetime)
+                    return await list_models(request, target.endpoint, target.lifetime)
                 case "GET", "ping":  # how a remote sandbox finds out that it reaches us
                     return web.json_response({"object": "gateway.pong"})
         raise not_found(
-            f"the gateway has no {request.method} {aim.resource!r}; "
+            f"the gateway has no {request.method} {target.resource!r}; "
             "it serves POST chat/completions, POST responses and GET models"
         )
     except ApiError as error:

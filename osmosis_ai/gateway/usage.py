@@ -1,29 +1,10 @@
 """How many tokens a call took, as its upstream counted them."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from osmosis_ai.common.model_calls import Usage
 from osmosis_ai.gateway.jsonvalues import count
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one call.
-
-    Attributes:
-        prompt_tokens: all of the prompt, cached or not.
-        completion_tokens: all that was sampled, reasoning included.
-        cached_tokens: the part of the prompt that a cache served.
-        reasoning_tokens: the part of the completion that was reasoning.
-        cost_usd: what the call cost in US dollars; ``None`` when nobody said.
-    """
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    cost_usd: float | None = None
 
 
 def usage_of(answer: dict[str, Any]) -> Usage | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tenacity
 
-from osmosis_ai.rollout.types.identifiers import ensure_single_path_segment
+from osmosis_ai.common.identifiers import ensure_single_path_segment
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from osmosis_ai.rollout.types.config import AgentWorkflowConfig
 from osmosis_ai.rollout.types.messages import Messages
 from osmosis_ai.rollout.types.sample import RolloutSample
 from osmosis_ai.rollout.types.status import RolloutStatus
+
+if TYPE_CHECKING:
+    from osmosis_ai.gateway import Endpoint
 
 logger = logging.getLogger(__name__)
 
@@ -139,9 +142,10 @@ class RolloutContext:
     """Routes model calls of one rollout and holds its sample source.
 
     ``chat_completions_url`` is an OpenAI-style base URL (clients append
-    ``/chat/completions``). Empty values fall back to the environment variables
-    named in this module. Use it as a context manager; leaving it restores the
-    context that was active before.
+    ``/chat/completions``). ``endpoint`` is the gateway's endpoint for the rollout:
+    backends serve sandboxes from it and report its calls. Empty values fall back
+    to the endpoint's, then to the environment variables named in this module. Use
+    it as a context manager; leaving it restores the context that was active before.
     """
 
     chat_completions_url: str = ""
@@ -152,8 +156,12 @@ class RolloutContext:
     process_id: str | None = None
     preview_path: Path | None = None
     preview_enabled: bool = True
+    endpoint: "Endpoint | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.endpoint is not None:
+            self.chat_completions_url = self.chat_completions_url or self.endpoint.local_url
+            self.api_key = self.api_key or self.endpoint.token
         self.chat_completions_url = self.chat_completions_url or os.environ.get(
             CHAT_COMPLETIONS_URL_ENV, ""
         )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from osmosis_ai.common.addresses import is_loopback
 from osmosis_ai.rollout.context import RolloutContext
 
 _MAX_NAMED = 5
@@ -58,7 +59,7 @@ class DirectCalls:
         own, own_port = self.endpoint
         if port != own_port:
             return False
-        if host == own or (_is_loopback(host) and _is_loopback(own)):
+        if host == own or (is_loopback(host) and is_loopback(own)):
             return True
         return _is_numeric(host) and own in self.lookups.get(port, ())
 
@@ -156,9 +157,3 @@ def _is_numeric(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    return _is_numeric(host) and ipaddress.ip_address(host).is_loopback

@@ -10,6 +10,7 @@ import copy
 import logging
 from pathlib import Path
 
+from osmosis_ai.common.texts import bounded_notes
 from osmosis_ai.rollout.closing import closing_after_run
 from osmosis_ai.rollout.context import (
     AgentWorkflowContext,
@@ -65,6 +66,7 @@ async def run_workflow(
     of user code become results; only cancellation from outside is raised.
     """
     context = get_rollout_context() or RolloutContext(rollout_id=request.id)
+    notes: list[str] = []
 
     async def produce() -> RolloutSample | None:
         run_config = _copy_config(config, "workflow_config")
@@ -84,7 +86,9 @@ async def run_workflow(
                 sample = None
             else:
                 sample = RolloutSample(messages=output.messages, metrics=dict(output.metrics))
-        return None if sample is None else portable_sample(sample, phase=WORKFLOW_PHASE)
+        return (
+            None if sample is None else portable_sample(sample, phase=WORKFLOW_PHASE, notes=notes)
+        )
 
     with context, watching_direct_calls(context) as watch:
         try:
@@ -105,7 +109,9 @@ async def run_workflow(
             )
     if warning := direct_call_warning(context, watch):
         logger.warning("Rollout %s: %s", request.id, warning)
-        result.extra_fields[WARNINGS] = [warning]
+        notes.append(warning)
+    if notes:
+        result.extra_fields[WARNINGS] = bounded_notes(notes)
     return with_label(result, request.label)
 
 
@@ -164,7 +170,8 @@ async def run_grader(
                 "No sample to grade: the rollout collected none, or the grader removed it from "
                 "its context (set ctx.sample.remove_sample to drop a sample)"
             )
-        sample = portable_sample(context.sample, phase=GRADER_PHASE)
+        notes: list[str] = []
+        sample = portable_sample(context.sample, phase=GRADER_PHASE, notes=notes)
     except Exception as exc:
         logger.info("Rollout %s: grader failed", request.id, exc_info=exc)
         return failure(exc, sample=_salvage(context.sample))
@@ -174,7 +181,10 @@ async def run_grader(
             "return value is ignored), or set ctx.sample.remove_sample",
             sample=sample,
         )
-    return ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
+    result = ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
+    if notes:
+        result.extra_fields[WARNINGS] = bounded_notes(notes)
+    return result
 
 
 def _judge_context(request: ExecutionRequest, judge: ModelEndpoint | None) -> RolloutContext:

@@ -6,8 +6,9 @@ report through is cheap to import and does nothing outside a rollout that is obs
 
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.telemetry.current import ModelCall, RolloutObserver, observer, phase
-from osmosis_ai.telemetry.logs import about_rollout, configure_logs
+from osmosis_ai.common.log_context import about_rollout
+from osmosis_ai.common.observer import ModelCall, RolloutObserver, observer, phase
+from osmosis_ai.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:
     from osmosis_ai.telemetry.telemetry import Telemetry
@@ -26,7 +27,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "Telemetry":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from osmosis_ai.rollout.extras import needs_extra
+    from osmosis_ai.common.extras import needs_extra
 
     with needs_extra("server", "Telemetry", "prometheus_client"):
         from osmosis_ai.telemetry.telemetry import Telemetry

@@ -5,26 +5,13 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from osmosis_ai.common.log_context import log_context
+
 FORMAT_ENV = "OSMOSIS_LOG_FORMAT"
 
-
-@dataclass(frozen=True)
-class LogContext:
-    """What every line of a rollout carries; the ids of the trace are hexadecimal."""
-
-    rollout_id: str
-    trace_id: str | None = None
-    span_id: str | None = None
-
-
-log_context: ContextVar[LogContext | None] = ContextVar("log_context", default=None)
 
 _OWN_FIELDS = frozenset(
     [
@@ -34,26 +21,12 @@ _OWN_FIELDS = frozenset(
 )
 
 
-@contextmanager
-def about_rollout(rollout_id: str) -> Iterator[None]:
-    """Lines logged within the block carry the rollout's id."""
-    known = log_context.get()
-    if known is not None and known.rollout_id == rollout_id:
-        yield
-        return
-    token = log_context.set(LogContext(rollout_id))
-    try:
-        yield
-    finally:
-        log_context.reset(token)
-
-
 class RolloutFilter(logging.Filter):
     """Puts the rollout's and the trace's ids on each record; lets every record pass."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Add ``rollout_id``, ``trace_id`` and ``span_id``; ``None`` outside a rollout."""
-        context = log_context.get()
+        context = log_context()
         for name in ("rollout_id", "trace_id", "span_id"):
             if not hasattr(record, name):
                 setattr(record, name, None if context is None else getattr(context, name))

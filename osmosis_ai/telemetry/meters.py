@@ -1,10 +1,10 @@
-"""The same numbers as OpenTelemetry metrics; those of model calls by the GenAI conventions."""
+"""A server's numbers as OpenTelemetry metrics; those of model calls by the GenAI conventions."""
 
 from collections.abc import Callable, Iterable
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from osmosis_ai.telemetry.current import ModelCall
+from osmosis_ai.common.observer import ModelCall
 from osmosis_ai.telemetry.spans import call_attributes, call_error
 
 _CALL_SEC = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]

@@ -11,8 +11,8 @@ from prometheus_client import (
     generate_latest,
 )
 
-from osmosis_ai.gateway.usage import Usage
-from osmosis_ai.telemetry.current import ModelCall
+from osmosis_ai.common.model_calls import Usage
+from osmosis_ai.common.observer import ModelCall
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

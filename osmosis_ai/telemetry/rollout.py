@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from osmosis_ai.common.observer import QUEUE, ModelCall
 from osmosis_ai.rollout.types.execution import ExecutionResult
 from osmosis_ai.rollout.types.status import RolloutErrorCategory, RolloutStatus
-from osmosis_ai.telemetry.current import QUEUE, ModelCall
 from osmosis_ai.telemetry.harmless import harmless
 
 if TYPE_CHECKING:

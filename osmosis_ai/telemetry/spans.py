@@ -11,8 +11,8 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
-from osmosis_ai.gateway.records import CallRecord
-from osmosis_ai.telemetry.current import ModelCall
+from osmosis_ai.common.model_calls import CallRecord
+from osmosis_ai.common.observer import ModelCall
 
 _NAME_CHARS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

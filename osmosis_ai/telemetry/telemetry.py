@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from osmosis_ai.common.log_context import LogContext, logging_about
+from osmosis_ai.common.observer import observed_by
 from osmosis_ai.rollout.types.execution import ExecutionResult
-from osmosis_ai.telemetry.current import current
 from osmosis_ai.telemetry.harmless import harmless
-from osmosis_ai.telemetry.logs import LogContext, log_context
 from osmosis_ai.telemetry.looplag import watching_loop
 from osmosis_ai.telemetry.prometheus import CONTENT_TYPE, PrometheusMetrics
 from osmosis_ai.telemetry.rollout import Metrics, RolloutTelemetry, outcome_labels
@@ -85,17 +85,15 @@ class Telemetry:
         rollout = RolloutTelemetry(self._metrics, self._spans(rollout_id))
         context = LogContext(rollout_id, *(rollout.spans.ids if rollout.spans else ()))
         self._live.add(rollout)
-        observed, logged = current.set(rollout), log_context.set(context)
-        try:
-            yield rollout
-        except BaseException as exc:
-            rollout.close(exc)
-            raise
-        finally:
-            log_context.reset(logged)
-            current.reset(observed)
-            self._live.discard(rollout)
-            rollout.close()
+        with observed_by(rollout), logging_about(context):
+            try:
+                yield rollout
+            except BaseException as exc:
+                rollout.close(exc)
+                raise
+            finally:
+                self._live.discard(rollout)
+                rollout.close()
 
     @harmless
     def outcome(self, result: ExecutionResult) -> None:

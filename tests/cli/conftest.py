@@ -13,7 +13,7 @@ import docker
 import docker.errors
 import pytest
 
-from harbor_backend import labels
+from harbor_backend.places import labels
 
 ROOT = Path(__file__).parents[2]
 DATASET = ROOT / "tasks" / "dataset"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harbor_backend import labels
+from harbor_backend.places import labels
 
 from .conftest import COMMAND, DATASET, ROOT, Osmosis, environment, run_of, sandboxes_of
 from .test_trials import write_task

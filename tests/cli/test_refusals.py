@@ -45,7 +45,10 @@ def test_a_folder_without_any_task(osmosis: Osmosis, tmp_path: Path) -> None:
     [
         (lambda task: (task / "instruction.md").unlink(), "no instruction.md"),
         (lambda task: (task / "task.toml").write_text("[agent"), "task.toml is not valid"),
-        (lambda task: (task / "data").symlink_to("/etc"), "symbolic link (data)"),
+        (
+            lambda task: (task / "data").symlink_to("/etc"),
+            "data -> /etc leaves the task",
+        ),
     ],
     ids=["no instruction", "broken toml", "symlink"],
 )
@@ -54,6 +57,37 @@ def test_a_broken_task(osmosis: Osmosis, tmp_path: Path, harm: object, text: str
     assert callable(harm)
     harm(task)
     refused(osmosis("trials", "run", tmp_path / "tasks", "--agent", "nop"), text, "broken")
+
+
+def test_a_folder_of_broken_tasks(osmosis: Osmosis, tmp_path: Path) -> None:
+    """A few reasons are enough; where one task can run, it does."""
+    for number in range(5):
+        task = write_task(tmp_path / f"broken-{number}")
+        (task / "instruction.md").unlink()
+    done = osmosis("trials", "run", tmp_path, "--agent", "nop")
+    refused(done, "broken-0", "broken-2", "(and 2 more)")
+    assert "broken-3" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts", "code"),
+    [
+        (["sums@1.0", "--registry-path", "none"], ("The registry none is no file",), 2),
+        (
+            ["sums@1.0", "--registry-url", "http://127.0.0.1:9/"],
+            ("The dataset sums@1.0 cannot be fetched", "connection attempts failed"),
+            1,
+        ),
+        (["https://127.0.0.1:9/org/name"], ("git ls-remote failed", "Failed to connect"), 1),
+        (["https://x.example"], ("Could not parse org/name",), 2),
+        (["x@1", "--registry-path", "a", "--registry-url", "b"], ("exclude each other",), 2),
+        (["x@1/y"], ("The dataset x@1/y",), 2),
+    ],
+)
+def test_a_dataset_that_cannot_be_had(
+    osmosis: Osmosis, arguments: list[str], texts: tuple[str, ...], code: int
+) -> None:
+    refused(osmosis("trials", "run", *arguments, "--agent", "nop"), *texts, code=code)
 
 
 def test_an_unknown_task(osmosis: Osmosis) -> None:

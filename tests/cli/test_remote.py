@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.harbor_backend.sky_docker.sshd import Sshd
+from tests.harbor_backend.places.ssh.sshd import Sshd
 
 from .conftest import DATASET, ROOT, Osmosis
 from .test_refusals import refused
@@ -64,7 +64,7 @@ def test_a_host_that_is_not_there(osmosis: Osmosis, host: Sshd, tmp_path: Path) 
         (["-o", "hosts=a"], "--option is for skypilot and sky-docker; docker takes none"),
         (["--agent-base-url", "http://x"], "--agent-base-url is for --environment skypilot"),
         (
-            ["--environment", "sky-docker", "-o", "hosts=a"],
+            ["--environment", "sky-docker", "-o", "hosts=a", "--task", "kv-migrate"],
             "kv-migrate cannot run in sky-docker",
         ),
     ],

@@ -9,8 +9,8 @@ from typing import Any
 import docker.errors
 import pytest
 
-from harbor_backend import labels
-from harbor_backend.instance import instance_id
+from harbor_backend.places import labels
+from harbor_backend.places.instance import instance_id
 from sandbox_images import BASE_IMAGE
 
 from .conftest import ROOT, Osmosis
@@ -50,7 +50,7 @@ def make(docker_engine: Any) -> Iterator[Make]:
 
 @pytest.fixture(scope="module")
 def dead() -> str:
-    code = "from harbor_backend.instance import instance_id; print(instance_id())"
+    code = "from harbor_backend.places.instance import instance_id; print(instance_id())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -37,6 +37,13 @@ def test_what_is_expected_passes(case: Case) -> None:
     assert_outcome(case, outcome(case))
 
 
+def test_time_spent_queued_is_the_machines_and_not_the_backends() -> None:
+    late = Case("case", "timing:Sleeping", failed(AGENT, "it was late by 1s"))
+    queued = outcome(late, err_message="it was late by 1s (0.2s of it spent queued)")
+    assert_outcome(late, queued)
+    assert comparable(queued) == comparable(outcome(late, err_message="it was late by 1s"))
+
+
 @pytest.mark.parametrize(
     ("case", "changes"),
     [

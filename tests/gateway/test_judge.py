@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import httpx
 import pytest
 
-from osmosis_ai.gateway import Gateway, find_endpoint
+from osmosis_ai.gateway import Gateway
 from tests.gateway.clients import PRODUCT, post
 
 BODY = {"messages": PRODUCT}
@@ -21,8 +21,8 @@ async def test_a_judge_is_a_world_of_its_own(tmp_path: Path) -> None:
     ):
         assert policy.url != judge.url
         assert policy.token != judge.token
-        assert find_endpoint(judge.url) is judge
-        assert find_endpoint(policy.url) is policy
+        assert gateway.find(judge.url) is judge
+        assert gateway.find(policy.url) is policy
         for _ in range(2):
             assert (await post(judge, BODY)).status_code == 200
         assert (await post(policy, BODY)).status_code == 200
@@ -89,8 +89,8 @@ async def test_an_advertised_url_is_what_callers_get() -> None:
         gateway.open("r 1", "embedded/echo") as endpoint,
     ):
         assert endpoint.url == f"http://localhost:{inner.port}/rollouts/r%201/v1"
-        assert find_endpoint(endpoint.url) is endpoint
-        assert find_endpoint(f"http://127.0.0.1:{gateway.port}/rollouts/r%201/v1") is endpoint
+        assert gateway.find(endpoint.url) is endpoint
+        assert gateway.find(f"http://127.0.0.1:{gateway.port}/rollouts/r%201/v1") is endpoint
         # What serves the advertised address is the operator's; here it is not us.
         assert (await post(endpoint, BODY)).status_code == 404
 
@@ -111,4 +111,4 @@ async def test_an_advertised_path_stays_before_ours() -> None:
     ):
         assert policy.url == "https://gateway.example/team/rollouts/r1/v1"
         assert judge.url == "https://gateway.example/team/rollouts/r1/judge/v1"
-        assert find_endpoint(f"{judge.url}/chat/completions") is judge
+        assert gateway.find(f"{judge.url}/chat/completions") is judge

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from osmosis_ai.gateway import Gateway, find_endpoint
+from osmosis_ai.gateway import Gateway
 from osmosis_ai.gateway.addresses import checked_rollout_id, parse_tcp_path, rollout_url
 from tests.gateway.clients import PRODUCT, post
 
@@ -100,7 +100,7 @@ async def test_anything_else_404_in_openais_shape(gateway: Gateway, method: str,
 async def test_odd_ids_work_in_urls(gateway: Gateway, rollout_id: str) -> None:
     async with gateway.open(rollout_id, "embedded/echo") as endpoint:
         assert (await post(endpoint, BODY)).status_code == 200
-        assert find_endpoint(endpoint.url) is endpoint
+        assert gateway.find(endpoint.url) is endpoint
 
 
 @pytest.mark.parametrize("rollout_id", ["", ".", "..", "a/b", "../x", "a\\b", "a\0b", "é" * 200])
@@ -126,11 +126,10 @@ async def test_endpoints_are_found_by_url_while_they_live(gateway: Gateway) -> N
     async with Gateway() as other, gateway.open("r1", "embedded/echo") as endpoint:
         for url in (endpoint.url, f"{endpoint.url}/", f"{endpoint.url}/chat/completions"):
             assert gateway.find(url) is endpoint
-            assert find_endpoint(url) is endpoint
             assert other.find(url) is None
         for url in (f"{endpoint.url}/models", "http://127.0.0.1:9/v1", "", "embedded/echo"):
-            assert find_endpoint(url) is None
-    assert find_endpoint(endpoint.url) is None
+            assert gateway.find(url) is None
+    assert gateway.find(endpoint.url) is None
 
 
 async def test_a_gateway_that_does_not_run_opens_nothing() -> None:

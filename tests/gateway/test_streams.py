@@ -1,17 +1,14 @@
 """Cutting and joining streams, for every way they can arrive."""
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from osmosis_ai.gateway.chatanswer import ChatAnswer
 from osmosis_ai.gateway.headers import request_headers
 from osmosis_ai.gateway.sse import EventReader
-from osmosis_ai.gateway.upstreams.retries import retry_after_sec
 
 line_ends = st.sampled_from(["\n", "\r\n"])
 values = st.dictionaries(st.text(), st.text() | st.integers(), max_size=3)
@@ -77,24 +74,6 @@ def test_no_chunk_however_odd_breaks_the_record(value: Any) -> None:
         answer.add(value)
     answer.add({"choices": value, "usage": value, "model": value})
     assert len(json.dumps(answer.body().parsed)) < 3000
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        (None, None),
-        ("0", 0.0),
-        (" 12 ", 12.0),
-        ("-1", None),
-        ("soon", None),
-        ("", None),
-        ("Wed, 01 Jan 2025 00:00:30 GMT", 30.0),
-        ("Wed, 01 Jan 2025 00:00:30 -0000", 30.0),
-        ("Tue, 31 Dec 2024 00:00:00 GMT", 0.0),
-    ],
-)
-def test_retry_after(value: str | None, seconds: float | None) -> None:
-    assert retry_after_sec(value, now=datetime(2025, 1, 1, tzinfo=UTC)) == seconds
 
 
 def test_headers_named_by_connection_do_not_cross() -> None:

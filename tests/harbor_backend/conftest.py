@@ -10,9 +10,9 @@ import docker
 import docker.errors
 import pytest
 
-from harbor_backend import labels
-from harbor_backend.instance import instance_id
-from harbor_backend.runtime import Runtime, build_runtime
+from harbor_backend.places import labels
+from harbor_backend.places.instance import instance_id
+from harbor_backend.program.runtime import Runtime, build_runtime
 from osmosis_ai.rollout.artifacts import ARTIFACT_ROOT_ENV
 from sandbox_images import BASE_IMAGE
 

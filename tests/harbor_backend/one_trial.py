@@ -8,7 +8,7 @@ from harbor.models.trial.config import EnvironmentConfig
 from harbor.trial.queue import TrialQueue
 
 from harbor_backend import HarborBackend
-from harbor_backend.instance import instance_id
+from harbor_backend.places.instance import instance_id
 from osmosis_ai.rollout import ExecutionRequest
 
 

@@ -17,32 +17,34 @@ import pytest
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from harbor_backend import labels
-from harbor_backend.environments.engine import Engine, EngineError
-from harbor_backend.reaper import reap
-from harbor_backend.runtime import Runtime
-from harbor_backend.sandboxes import (
+from harbor_backend.places import labels
+from harbor_backend.places.docker.engine import Engine, EngineError
+from harbor_backend.places.docker.reaper import reap
+from harbor_backend.places.docker.sandboxes import (
     Owner,
-    Sandbox,
+    SandboxRecord,
     keep_sandbox,
     list_sandboxes,
     remove_sandboxes,
 )
+from harbor_backend.program.runtime import Runtime
 from sandbox_images import BASE_IMAGE
 
 pytestmark = pytest.mark.docker
 
 ROOT = Path(__file__).parents[2]
-HOLDS_AN_ID = (
-    "from harbor_backend.instance import instance_id\nprint(instance_id(), flush=True)\ninput()\n"
-)
+HOLDS_AN_ID = """
+from harbor_backend.places.instance import instance_id
+print(instance_id(), flush=True)
+input()
+"""
 
 KEEPS_A_SANDBOX = """
 import asyncio, sys
 from pathlib import Path
 from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
 from harbor.models.trial.paths import TrialPaths
-from harbor_backend.environments.docker import DockerEnvironment
+from harbor_backend.places.docker.environment import DockerEnvironment
 from sandbox_images import BASE_IMAGE
 async def main():
     sandbox = DockerEnvironment(
@@ -136,7 +138,7 @@ async def exists(api: Engine, container: str) -> bool:
     return True
 
 
-async def of_rollout(api: Engine, rollout_id: str) -> list[Sandbox]:
+async def of_rollout(api: Engine, rollout_id: str) -> list[SandboxRecord]:
     return [s for s in await list_sandboxes(api) if s.rollout_id == rollout_id]
 
 
@@ -301,7 +303,7 @@ async def test_a_killed_engine_leaves_a_sandbox_that_is_reaped(
     assert project is None or await networks(api, project) == []
 
 
-async def solving(api: Engine, identifier: str) -> Sandbox:
+async def solving(api: Engine, identifier: str) -> SandboxRecord:
     """The sandbox of an engine process once the solution runs in it."""
     while True:
         for sandbox in await list_sandboxes(api):

@@ -16,7 +16,7 @@ from osmosis_ai.rollout import (
     LocalBackend,
     RolloutStatus,
 )
-from osmosis_ai.rollout.backend.live import BackendClosedError, DuplicateRolloutError
+from osmosis_ai.rollout.backend.registry import BackendClosedError, DuplicateRolloutError
 from tests.local_backend.gates import (
     DONE,
     Gate,

@@ -66,7 +66,8 @@ def test_unwritable_root_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFix
     in_the_way.write_text("not a directory")
     with caplog.at_level(logging.WARNING):
         assert provision_artifacts_dir(in_the_way, "r1") is None
-    assert len(caplog.records) == 1
+    # Other libraries' threads may log meanwhile.
+    assert len([record for record in caplog.records if record.name.startswith("osmosis_ai")]) == 1
     assert "no artifacts directory" in caplog.text
     assert in_the_way.read_text() == "not a directory"
 

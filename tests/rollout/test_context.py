@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from osmosis_ai.gateway import Gateway
 from osmosis_ai.rollout import (
     AgentWorkflowContext,
     GraderContext,
@@ -141,3 +142,17 @@ async def test_progress_wakes_its_waiters_and_ends_once() -> None:
     progress.set_status(RolloutStatus.FAILURE)
     assert progress.status is RolloutStatus.SUCCESS
     assert await progress.wait_for_status_change(RolloutStatus.RUNNING) is RolloutStatus.SUCCESS
+
+
+async def test_an_endpoint_fills_in_what_is_not_said() -> None:
+    async with (
+        Gateway(advertise_url="https://engine.example") as gateway,
+        gateway.open("r", "embedded/echo") as endpoint,
+    ):
+        context = RolloutContext(rollout_id="r", endpoint=endpoint)
+        assert context.chat_completions_url == endpoint.local_url != endpoint.url
+        assert context.api_key == endpoint.token
+        assert endpoint.token not in repr(context)
+        assert context == RolloutContext(endpoint.local_url, endpoint.token, "r")
+        given = RolloutContext("http://model/v1", "k", endpoint=endpoint)
+        assert (given.chat_completions_url, given.api_key) == ("http://model/v1", "k")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from osmosis_ai.common.identifiers import ensure_single_path_segment, is_single_path_segment
 from osmosis_ai.rollout import ExecutionRequest
 from osmosis_ai.rollout.artifacts import rollout_dir
-from osmosis_ai.rollout.types.identifiers import ensure_single_path_segment, is_single_path_segment
 
 BAD = ["", ".", "..", "a/b", "/a", "a/", "a\\b", "\\", "a\0b", "../a", "\ud800"]
 

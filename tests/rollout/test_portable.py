@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -114,3 +115,60 @@ def test_smuggled_values_are_found(field: str, value: Any) -> None:
     sample.__dict__[field] = value
     with pytest.raises(ValidationError, match=field):
         portable_sample(sample, phase="P")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (b"x", "bytes"),
+        (float("nan"), "non-finite number"),
+        (float("inf"), "non-finite number"),
+        ("a\ud800", "lone surrogate"),
+        ({"a\ud800": 1}, "lone surrogate"),
+        (10**5000, "number of thousands of digits"),
+    ],
+    ids=["bytes", "nan", "infinite", "text", "key", "huge"],
+)
+def test_what_json_cannot_hold_is_kept_and_noted(value: Any, kind: str) -> None:
+    notes: list[str] = []
+    sample = RolloutSample(messages=[{"content": value}, {"content": "hi"}])
+    portable = portable_sample(sample, phase="P", notes=notes)
+    (first, second) = portable.messages
+    assert second == {"content": "hi"}
+    assert first["content"] == value or value != value
+    assert notes == [
+        f"P: Sample messages hold what JSON cannot; it is text wherever they are written: {kind}"
+    ]
+
+
+def test_nothing_is_noted_of_json() -> None:
+    notes: list[str] = []
+    content: list[Any] = [1, 0.5, None, True, "é", {"a": []}]
+    portable_sample(RolloutSample(messages=[{"content": content}]), phase="P", notes=notes)
+    assert notes == []
+
+
+def test_messages_that_cannot_be_copied_have_a_trajectory_all_the_same() -> None:
+    sample = RolloutSample(messages=[{"lock": threading.Lock()}, {"content": "hi"}])
+    assert sample.trajectory_messages is None
+    portable = portable_sample(sample, phase="P")
+    assert portable.trajectory_messages == portable.messages
+    wanted_none = RolloutSample(messages=[{"content": "hi"}], trajectory_messages=None)
+    assert portable_sample(wanted_none, phase="P").trajectory_messages is None
+
+
+def test_a_sandbox_cannot_send_what_ends_the_host() -> None:
+    deep: Any = "end"
+    for _ in range(900):
+        deep = [deep]
+    result = ContainerResult(
+        status=RolloutStatus.FAILURE,
+        sample=RolloutSample.model_construct(messages=[{"content": deep}], metrics={"m": deep}),
+        err_message="x" * 5_000_000,
+        warnings=["y" * 5_000_000] * 500,
+    ).result()
+    assert len(result.err_message or "") == 16_384
+    warnings = result.extra_fields["warnings"]
+    assert len(warnings) == 101
+    assert {len(warning) for warning in warnings[:-1]} == {2048}
+    assert "nested deeper than 100 levels" in result.model_dump_json()

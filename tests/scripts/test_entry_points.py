@@ -49,9 +49,9 @@ def made_up(root: Path, *, docker: bool, postgres: bool, code: int = 0) -> Path:
 
 @pytest.fixture(autouse=True)
 def nothing_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What these tests are run with must not reach the scripts under test."""
-    monkeypatch.delenv("REQUIRE_ALL", raising=False)
-    monkeypatch.delenv("REQUIRE_DOCKER", raising=False)
+    """What these tests are run with must not reach the scripts under test, nor make's own words."""
+    for name in ("REQUIRE_ALL", "REQUIRE_DOCKER", "ARGS", "SETUP", "MAKEFLAGS", "MAKEOVERRIDES"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize("code", [0, 1, 5])
@@ -87,37 +87,81 @@ def test_where_everything_is_required_nothing_is_left_out(tmp_path: Path) -> Non
     assert "PostgreSQL is required" in done.stderr
 
 
+def ci(root: Path, **recipes: str) -> Path:
+    """A made-up checkout of .ci/run, whose Makefile has these recipes instead of harmless ones."""
+    script = checkout(root, ".ci/run")
+    for part in ("say", "stages"):
+        checkout(root, f"scripts/lib/{part}.sh")
+    passed = "@echo '=== 10 passed, 1 skipped in 0.10s ==='"
+    recipes = {
+        **{target: f"@echo {target} done" for target in ("setup", "lint", "setup-tests")},
+        **dict.fromkeys(("test", "test-next", "test-skypilot"), passed),
+        **{target.replace("_", "-"): recipe for target, recipe in recipes.items()},
+    }
+    makefile = "".join(f"{target}:\n\t{recipe}\n" for target, recipe in recipes.items())
+    (root / "Makefile").write_text(f"SHELL := bash\n.PHONY: {' '.join(recipes)}\n{makefile}")
+    return script
+
+
 @pytest.mark.parametrize(
     ("recipe", "code", "last"),
     [
-        ("@echo '=== 3 passed in 0.10s ==='; echo after", 0, "=== 3 passed in 0.10s ==="),
-        ("@echo '=== 1 failed, 2 passed in 61.00s (0:01:01) ==='; exit 1", 2,
-         "=== 1 failed, 2 passed in 61.00s (0:01:01) ==="),
+        ("@echo '=== 3 passed in 0.10s ==='; echo after", 0, "39 passed, 0 failed"),
+        ("@echo '=== 1 failed, 2 passed in 61.00s (0:01:01) ==='; exit 1", 1,
+         "36 passed, 3 failed"),
+        ("@echo '== 1 failed, 2 passed, 3 errors in 6.00s =='; exit 1", 1, "36 passed, 12 failed"),
         ("@echo 'set-up failed'; exit 1", 1, "no closing line from pytest"),
         ("@echo nothing ran", 1, "no closing line from pytest"),
     ],
 )  # fmt: skip
-def test_ci_ends_with_the_closing_line_of_pytest(
+def test_ci_ends_with_the_sum_of_what_pytest_closed_with(
     tmp_path: Path, recipe: str, code: int, last: str
 ) -> None:
-    script = checkout(tmp_path, ".ci/run")
-    (tmp_path / "Makefile").write_text(
-        f"lint test-next test-skypilot:\n\t@echo linted\ntest:\n\t{recipe}\n"
-    )
-    done = run(script, cwd=tmp_path)
-    assert "linted" in done.stdout
+    """``test`` runs three times: in containers, the conformance suite there, and the others."""
+    done = run(ci(tmp_path, test=recipe), cwd=tmp_path)
+    assert "lint done" in done.stdout
     assert done.stdout.splitlines()[-1].startswith(last)
     assert done.returncode == code
 
 
-def test_ci_stops_at_lint(tmp_path: Path) -> None:
-    script = checkout(tmp_path, ".ci/run")
-    (tmp_path / "Makefile").write_text(
-        "lint test-next test-skypilot:\n\t@exit 1\ntest:\n\t@echo tested\n"
-    )
-    done = run(script, cwd=tmp_path)
+@pytest.mark.parametrize("target", ["setup", "lint", "setup_tests"])
+def test_ci_stops_at_lint_and_set_up(tmp_path: Path, target: str) -> None:
+    done = run(ci(tmp_path, **{target: "@exit 1"}, test="@echo tested"), cwd=tmp_path)
     assert done.returncode != 0
     assert "tested" not in done.stdout
+
+
+def test_ci_names_what_failed_before_its_last_line(tmp_path: Path) -> None:
+    named = "FAILED tests/a.py::test_b - assert 1 == 2"
+    recipe = f"@echo '{named}'; echo noise; echo '== 1 failed, 2 passed in 6.00s =='; exit 1"
+    done = run(ci(tmp_path, test_next=recipe), cwd=tmp_path)
+    assert done.stdout.splitlines()[-2:] == [f"harbor-next: {named}", "52 passed, 1 failed"]
+
+
+def test_ci_fails_where_a_stage_does_whose_tests_all_passed(tmp_path: Path) -> None:
+    recipe = "@echo '=== 7 passed in 0.10s ==='; exit 1"
+    done = run(ci(tmp_path, test_next=recipe), cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "57 passed, 0 failed"
+    assert done.returncode == 1
+
+
+def test_ci_runs_every_test_once(tmp_path: Path) -> None:
+    """What the three runs of ``test`` leave out is what the others run."""
+    recipe = "@echo \"ran $@: $(ARGS)\"; echo '=== 1 passed in 0.10s ==='"
+    targets = dict.fromkeys(("test", "test_next", "test_skypilot"), recipe)
+    done = run(ci(tmp_path, **targets), cwd=tmp_path)
+    ran = [line.removeprefix("ran ") for line in done.stdout.splitlines() if "ran test" in line]
+    folder = "tests/harbor_backend/places/skypilot"
+    suite = f"{folder}/with_sky/test_conformance.py"
+    assert sorted(ran) == [
+        "test-next: ",
+        f"test-skypilot: {folder} --ignore={suite}",
+        f"test-skypilot: {suite}",
+        "test: -m docker --ignore=tests/conformance",
+        "test: -m docker tests/conformance",
+        "test: -m not docker",
+    ]
+    assert (REPO / suite).is_file()
 
 
 def test_the_environment_is_made_anew_when_the_lock_changes(tmp_path: Path) -> None:

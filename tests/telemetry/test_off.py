@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
+from osmosis_ai.common.observer import NOBODY
 from osmosis_ai.gateway import Gateway
 from osmosis_ai.gateway.observing import call_observer, provider_name
 from osmosis_ai.telemetry import Telemetry, observer, phase
-from osmosis_ai.telemetry.current import NOBODY
 from osmosis_ai.telemetry.settings import Signals, wanted_signals
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -5,25 +5,19 @@ import importlib
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from osmosis_ai.cli.assets import tasks_dir, template_dir
-from osmosis_ai.gateway.metrics import call_metrics
 from osmosis_ai.rollout import (
     ExecutionBackend,
     ExecutionOutcome,
     ExecutionRequest,
     LocalBackend,
-    RolloutContext,
 )
 from osmosis_ai.rollout.artifacts import artifact_root
-from osmosis_ai.rollout.trajectory import save_trajectory
-
-if TYPE_CHECKING:
-    from osmosis_ai.gateway import Gateway
+from osmosis_ai.rollout.run import run_rollout
 
 TEMPLATE = "multiply-harbor-strands"
 POLICY = "embedded/multiply?wrong=0.25&seed=7"
@@ -101,7 +95,7 @@ def harbor_jobs(count: int, run: str, n_concurrent: int) -> list[Job]:
     from harbor.trial.queue import TrialQueue
 
     from harbor_backend import HarborBackend
-    from harbor_backend.tasks import find_tasks
+    from harbor_backend.admin import find_tasks
 
     module = _template("multiply")
     queue = TrialQueue(n_concurrent=n_concurrent)
@@ -126,39 +120,24 @@ def harbor_jobs(count: int, run: str, n_concurrent: int) -> list[Job]:
     return jobs
 
 
-async def run_job(job: Job, gateway: "Gateway", on_done: Callable[[Job], None]) -> None:
+async def run_job(job: Job, on_done: Callable[[Job], None]) -> None:
     """Run a job's rollouts at once, as far as its backend lets them, and save their files."""
     began = time.monotonic()
     try:
         async with asyncio.TaskGroup() as group:
             for request in job.requests:
-                group.create_task(_run_one(job, request, gateway, on_done))
+                group.create_task(_run_one(job, request, on_done))
     finally:
         job.elapsed = time.monotonic() - began
         await job.backend.shutdown()
 
 
-async def _run_one(
-    job: Job, request: ExecutionRequest, gateway: "Gateway", on_done: Callable[[Job], None]
-) -> None:
+async def _run_one(job: Job, request: ExecutionRequest, on_done: Callable[[Job], None]) -> None:
     began = time.monotonic()
-    async with AsyncExitStack() as stack:
-        endpoint = None
-        if job.policy is not None:
-            endpoint = await stack.enter_async_context(gateway.open(request.id, job.policy))
-            stack.enter_context(RolloutContext(endpoint.url, endpoint.token, request.id))
-        outcome = await job.backend.execute(request)
+    finished = await run_rollout(job.backend, request, model=job.policy)
     job.seconds[request.id] = time.monotonic() - began
-    job.outcomes[request.id] = outcome
-    await save_trajectory(
-        rollout_id=request.id,
-        result=outcome.result_to_save,
-        request_label=request.label,
-        request_metadata=request.metadata,
-        artifact_root=artifact_root(),
-        llm_calls=None if endpoint is None else call_metrics(endpoint.calls),
-        diagnostics=outcome.result.extra_fields or None,
-    )
+    job.outcomes[request.id] = finished.outcome
+    await finished.save(artifact_root())
     on_done(job)
 
 

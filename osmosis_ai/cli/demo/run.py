@@ -10,7 +10,6 @@ from rich.console import Console
 
 from osmosis_ai.cli.demo.jobs import Job, harbor_jobs, local_job, run_job
 from osmosis_ai.cli.demo.report import as_json, failures, progress, saved, table, verdicts
-from osmosis_ai.gateway import Gateway
 from osmosis_ai.rollout.artifacts import artifact_root
 
 
@@ -35,15 +34,14 @@ def run_demo(*, rollouts: int, n_concurrent: int, local_only: bool, json_output:
 
 async def _run(console: Console, jobs: list[Job]) -> None:
     with progress(console, jobs) as advance:
-        async with Gateway() as gateway:
-            for job in jobs:
-                await run_job(job, gateway, advance)
+        for job in jobs:
+            await run_job(job, advance)
 
 
 async def _why_no_docker() -> str | None:
     """Return what to install for the container half, or ``None`` when all is there."""
     try:
-        from harbor_backend.environments.engine import Engine, EngineError
+        from harbor_backend.admin import Engine, EngineError
     except ModuleNotFoundError as exc:
         return (
             f"Install the Harbor backend: pip install 'osmosis-ai[harbor]' ({exc.name} is missing)"

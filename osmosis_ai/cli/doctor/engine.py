@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from harbor_backend.environments.engine import Engine, EngineError
-from harbor_backend.sandboxes import list_sandboxes
+from harbor_backend.admin import Engine, EngineError, list_sandboxes
 from osmosis_ai.cli.doctor.findings import Finding, fail, ok, warn
 from osmosis_ai.cli.doctor.machine import disk
 

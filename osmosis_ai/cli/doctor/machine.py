@@ -39,7 +39,7 @@ def packages() -> Finding:
 
 def uv() -> Finding:
     """The tool that builds bundles and runtimes."""
-    from harbor_backend.bundle.uv import find_uv
+    from harbor_backend.admin import find_uv
 
     try:
         path = find_uv()
@@ -53,7 +53,7 @@ def uv() -> Finding:
 
 def patchelf() -> Finding:
     """The tool that makes the sandbox's interpreter start in any image."""
-    from harbor_backend.runtime.elf import find_patchelf
+    from harbor_backend.admin import find_patchelf
 
     try:
         return ok("patchelf", find_patchelf())
@@ -63,7 +63,7 @@ def patchelf() -> Finding:
 
 def runtime_cache() -> Finding:
     """What bundles and runtimes take up; files that several of them share count once."""
-    from harbor_backend.bundle.store import user_cache
+    from harbor_backend.admin import user_cache
 
     root = user_cache("")
     counted: dict[tuple[int, int], int] = {}
@@ -77,14 +77,14 @@ def runtime_cache() -> Finding:
     total = sum(counted.values())
     detail = f"{size(total)} in {root}"
     if total > _LARGE_CACHE:
-        remedy = 'python -c "from harbor_backend.runtime import prune; prune()" removes the oldest'
+        remedy = 'python -c "from harbor_backend.admin import prune; prune()" removes the oldest'
         return warn("runtime cache", detail, remedy)
     return ok("runtime cache", detail)
 
 
 def disks() -> list[Finding]:
     """Free space where the caches and the results go."""
-    from harbor_backend.bundle.store import user_cache
+    from harbor_backend.admin import user_cache
     from osmosis_ai.rollout.artifacts import artifact_root
 
     return [

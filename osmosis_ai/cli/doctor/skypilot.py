@@ -5,8 +5,7 @@ from osmosis_ai.cli.doctor.findings import Finding, ok, warn
 
 def skypilot() -> list[Finding]:
     """Whether trials can run in SkyPilot's sandboxes from here."""
-    from harbor_backend.skypilot.preflight import check_skypilot
-    from harbor_backend.skypilot.sdk import installed_version
+    from harbor_backend.admin import check_skypilot, installed_version
 
     if installed_version() is None:
         return [ok("skypilot", "not installed; only trials in its sandboxes need it")]

@@ -1,48 +1,33 @@
 """The command line of ``osmosis trials``."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from osmosis_ai.cli.output import show_help
+from osmosis_ai.cli.trials.choices import EnvironmentName, Keep
+from osmosis_ai.cli.trials.export import export_command
 
 trials = typer.Typer(
     name="trials",
-    help="Run Harbor tasks as they are.",
+    help="Run Harbor tasks as they are, and export rollouts.",
     rich_markup_mode=None,
     invoke_without_command=True,
     callback=show_help,
 )
-
-
-class Keep(StrEnum):
-    """Whose sandboxes stay after their trial."""
-
-    NONE = "none"
-    FAILED = "failed"
-    ALL = "all"
-
-
-class EnvironmentName(StrEnum):
-    """What runs a task's containers.
-
-    ``docker`` chooses per task: our own environment where one container is
-    enough, Harbor's (Compose) otherwise; the next two force one of them.
-    ``skypilot`` is SkyPilot's sandboxes, ``sky-docker`` Docker on hosts over SSH.
-    """
-
-    DOCKER = "docker"
-    OSMOSIS_DOCKER = "osmosis-docker"
-    HARBOR_DOCKER = "harbor-docker"
-    SKYPILOT = "skypilot"
-    SKY_DOCKER = "sky-docker"
+trials.command("export")(export_command)
 
 
 @trials.command("run")
 def run_command(
-    tasks: Annotated[Path, typer.Argument(help="A folder of Harbor tasks, or one task.")],
+    tasks: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of Harbor tasks, one task, or a dataset: NAME@VERSION of a registry, "
+            "a package org/name@ref, the URL of a git repository."
+        ),
+    ],
     agent: Annotated[
         str,
         typer.Option(help="A native agent (oracle, terminus-2, …), or a workflow as module:Class."),
@@ -84,16 +69,32 @@ def run_command(
     task: Annotated[
         list[str] | None, typer.Option(help="Run this task only; may be given several times.")
     ] = None,
+    registry_path: Annotated[
+        Path | None,
+        typer.Option(help="The registry.json that has the dataset, or the folder that holds it."),
+    ] = None,
+    registry_url: Annotated[
+        str | None, typer.Option(help="The registry that has the dataset; Harbor's by default.")
+    ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(help="Exit with 1 when the mean reward is below. No reward counts as 0."),
+        typer.Option(help="Exit with 1 when the mean reward is below, or a trial has none."),
     ] = None,
     keep: Annotated[
         Keep, typer.Option(help="Leave sandboxes running, and print how to enter them.")
     ] = Keep.NONE,
+    force_build: Annotated[
+        bool,
+        typer.Option(
+            "--force-build",
+            help="Build images again, from Dockerfiles even where a task names an image.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(help="Where results go, with a report.json; ~/.osmosis by default."),
+        typer.Option(
+            help="Where results go, as a Harbor job with a report.json; ~/.osmosis by default."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
@@ -102,11 +103,13 @@ def run_command(
     Exits with 0, with 1 below the threshold or when a trial could not be run,
     with 2 when the command line is wrong.
     """
-    from osmosis_ai.cli.trials.plan import make_plan
+    from osmosis_ai.cli.trials.planning import make_plan
     from osmosis_ai.cli.trials.session import run_session
 
     plan = make_plan(
         tasks,
+        registry_path=registry_path,
+        registry_url=registry_url,
         agent=agent,
         grader=grader,
         model=model,
@@ -119,6 +122,7 @@ def run_command(
         only=task or [],
         threshold=threshold,
         keep=keep,
+        force_build=force_build,
         output=output,
     )
     return run_session(plan, json_output=json)

@@ -3,16 +3,17 @@
 import logging
 from pathlib import Path
 
-from harbor_backend.environments.engine import Engine, EngineError
-from harbor_backend.instance import instance_id
-from harbor_backend.sandboxes import (
+from harbor_backend.admin import (
     COMPOSE,
-    Sandbox,
+    Engine,
+    EngineError,
+    SandboxRecord,
+    instance_id,
     keep_sandbox,
     list_sandboxes,
     remove_sandboxes,
 )
-from osmosis_ai.cli.trials.command import Keep
+from osmosis_ai.cli.trials.choices import Keep
 from osmosis_ai.cli.trials.results import Kept
 
 logger = logging.getLogger(__name__)
@@ -55,10 +56,10 @@ class Keeper:
         except EngineError as exc:
             logger.warning("Sandboxes may be left; `osmosis sandboxes ls` shows them: %s", exc)
 
-    async def _own(self) -> list[Sandbox]:
+    async def _own(self) -> list[SandboxRecord]:
         return [s for s in await list_sandboxes(self._engine) if s.instance == instance_id()]
 
-    async def _kept(self, sandbox: Sandbox) -> Kept:
+    async def _kept(self, sandbox: SandboxRecord) -> Kept:
         kept = await keep_sandbox(self._engine, sandbox)
         self._staying.add(kept.container)
         await self._restore_mounts(kept)
@@ -68,7 +69,7 @@ class Keeper:
             enter = f"docker start {kept.name} && {enter}"
         return Kept(kept.name, state, enter)
 
-    async def _start(self, sandbox: Sandbox) -> str:
+    async def _start(self, sandbox: SandboxRecord) -> str:
         """Start a compose container again, which Harbor stops even where it keeps it."""
         try:
             await self._engine.start(sandbox.container)
@@ -77,7 +78,7 @@ class Keeper:
             return sandbox.state
         return "running"
 
-    async def _restore_mounts(self, sandbox: Sandbox) -> None:
+    async def _restore_mounts(self, sandbox: SandboxRecord) -> None:
         """Make the mounted directories again that went away with the trial.
 
         Without them the engine neither starts the container nor copies from it.
@@ -92,7 +93,7 @@ class Keeper:
         except OSError as exc:
             logger.warning("Sandbox %s lacks a mounted directory: %s", sandbox.name, exc)
 
-    async def _shell(self, sandbox: Sandbox) -> str:
+    async def _shell(self, sandbox: SandboxRecord) -> str:
         for path in _SHELLS:
             try:
                 await self._engine.call(

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, Self
 
-from osmosis_ai.cli.output import duration, first_line, say, talk_console
+from osmosis_ai.cli.output import cause, duration, say, talk_console
 from osmosis_ai.cli.trials.plan import Trial
 from osmosis_ai.cli.trials.results import TrialReport, mean_reward
 
@@ -126,4 +126,4 @@ def summary(report: TrialReport) -> str:
     what = f"{report.trial.task} #{report.trial.attempt}: {reward}, {duration(report.seconds)}"
     if report.category is None:
         return what
-    return f"{what}, {report.category}: {first_line(report.message or '')}"
+    return f"{what}, {report.category}: {cause(report.message or '')}"

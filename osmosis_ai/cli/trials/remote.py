@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from osmosis_ai.cli.errors import CliError
-from osmosis_ai.cli.trials.command import EnvironmentName
+from osmosis_ai.cli.trials.choices import EnvironmentName
 
 REMOTE = (EnvironmentName.SKYPILOT, EnvironmentName.SKY_DOCKER)
 
@@ -51,7 +51,7 @@ def make_remote(
     given = dict(map(_parsed, options))
     slots = None
     if environment is EnvironmentName.SKY_DOCKER:
-        from harbor_backend.sky_docker.settings import fleet_settings
+        from harbor_backend.admin import fleet_settings
 
         try:
             slots = fleet_settings(given).slots

@@ -10,21 +10,20 @@ from harbor.models.environment_type import EnvironmentType
 from harbor.models.trial.config import EnvironmentConfig
 from harbor.trial.queue import TrialQueue
 
-from harbor_backend import HarborBackend
-from harbor_backend.agents.wiring import ENDPOINTLESS
-from harbor_backend.environments.choose import OURS, SKY_DOCKER
-from harbor_backend.environments.engine import EngineError, shared_engine
-from harbor_backend.sky_docker.errors import NoHostError
+from harbor_backend import DOCKER, SKY_DOCKER, HarborBackend, HarborBackendError
+from harbor_backend.admin import ENDPOINTLESS, not_started, shared_engine
 from osmosis_ai.cli.errors import FAILED, CliError
-from osmosis_ai.cli.trials.command import EnvironmentName, Keep
+from osmosis_ai.cli.trials.choices import EnvironmentName, Keep
+from osmosis_ai.cli.trials.job import JobRecorder
 from osmosis_ai.cli.trials.keep import Keeper
 from osmosis_ai.cli.trials.plan import Plan, Trial
 from osmosis_ai.cli.trials.progress import Progress, make_progress
 from osmosis_ai.cli.trials.results import TrialReport, trial_report
 from osmosis_ai.rollout.artifacts import ARTIFACT_ROOT_ENV, ARTIFACTS, rollout_dir
 from osmosis_ai.rollout.context import RolloutContext
-from osmosis_ai.rollout.trajectory.save import save_trajectory
-from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionRequest
+from osmosis_ai.rollout.run import run_rollout
+from osmosis_ai.rollout.trajectory.save import SaveResult
+from osmosis_ai.rollout.types.execution import ExecutionRequest
 
 
 async def run_plan(plan: Plan) -> list[TrialReport]:
@@ -38,10 +37,7 @@ async def run_plan(plan: Plan) -> list[TrialReport]:
     """
     backend = _backend(plan)
     try:
-        if plan.remote is None:
-            await _check_engine(plan)
-        else:
-            await _check_hosts(backend)
+        await _check_place(plan, backend)
         await _build_runtime(backend)
         return await _run_trials(plan, backend)
     finally:
@@ -62,6 +58,7 @@ def _backend(plan: Plan) -> HarborBackend:
             agent_base_url=None if plan.remote is None else plan.remote.agent_base_url,
             agent_bind=None if plan.remote is None else plan.remote.agent_bind,
             keep_sandboxes=plan.keep is not Keep.NONE,
+            force_build=plan.force_build,
         )
     except (ValueError, TypeError, ImportError) as exc:
         raise CliError(" ".join(str(exc).split())) from exc
@@ -81,7 +78,7 @@ def _forced(plan: Plan) -> EnvironmentConfig | None:
         case EnvironmentName.DOCKER:
             return None
         case EnvironmentName.OSMOSIS_DOCKER:
-            return EnvironmentConfig(import_path=OURS)
+            return EnvironmentConfig(import_path=DOCKER)
         case EnvironmentName.HARBOR_DOCKER:
             return EnvironmentConfig(type=EnvironmentType.DOCKER)
         case EnvironmentName.SKYPILOT:
@@ -90,37 +87,11 @@ def _forced(plan: Plan) -> EnvironmentConfig | None:
             return EnvironmentConfig(import_path=SKY_DOCKER, kwargs=options)
 
 
-async def _check_hosts(backend: HarborBackend) -> None:
-    fleet = await backend.begin()
-    if fleet is None:
-        return
+async def _check_place(plan: Plan, backend: HarborBackend) -> None:
     try:
-        await fleet.links()
-    except NoHostError as exc:
+        await backend.check_reachable(plan.runnable)
+    except HarborBackendError as exc:
         raise CliError(str(exc), FAILED) from exc
-
-
-async def _check_engine(plan: Plan) -> None:
-    try:
-        await shared_engine().call("GET", "/version", timeout=10)
-    except EngineError as exc:
-        raise CliError(str(exc), FAILED) from exc
-    if not plan.needs_compose:
-        return
-    try:
-        probe = await asyncio.create_subprocess_exec(
-            "docker", "compose", "version",
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-        found = await probe.wait() == 0
-    except FileNotFoundError:
-        found = False
-    if not found:
-        raise CliError(
-            f"Docker Compose v2 is not there, and {', '.join(plan.needs_compose)} cannot run "
-            "without it: install it (`make setup` does), or choose other tasks with --task",
-            FAILED,
-        )
 
 
 async def _build_runtime(backend: HarborBackend) -> None:
@@ -137,6 +108,8 @@ async def _run_trials(plan: Plan, backend: HarborBackend) -> list[TrialReport]:
     trials = plan.trials()
     reports: list[TrialReport] = []
     keeper = None if plan.remote else Keeper(shared_engine(), plan.keep, plan.passing_reward)
+    # The default folder is every run's; a job is one's own.
+    job = JobRecorder(plan, backend.model_name) if plan.write_report else None
     # Those next in line are staged while others run; more would only fill the disk.
     staged = asyncio.Semaphore(2 * plan.n_concurrent)
 
@@ -146,11 +119,13 @@ async def _run_trials(plan: Plan, backend: HarborBackend) -> list[TrialReport]:
     async def run_one(trial: Trial, progress: Progress) -> None:
         async with staged:
             progress.started(trial)
-            report = await _run_trial(plan, backend, trial)
+            report = await _run_trial(plan, backend, trial, job)
             kept = await keeper.settle(trial.rollout_id, report.reward) if keeper else []
             reports.append(replace(report, kept=kept))
             progress.finished(reports[-1])
 
+    if job is not None:
+        await job.begin(trials)
     try:
         with make_progress(len(trials), status_of) as progress:
             async with asyncio.TaskGroup() as group:
@@ -159,37 +134,41 @@ async def _run_trials(plan: Plan, backend: HarborBackend) -> list[TrialReport]:
     finally:
         if keeper is not None:
             await keeper.sweep()
+        if job is not None:
+            await job.close()
     return reports
 
 
-async def _run_trial(plan: Plan, backend: HarborBackend, trial: Trial) -> TrialReport:
-    request = ExecutionRequest(id=trial.rollout_id, metadata={"harbor_task_id": trial.task})
+async def _run_trial(
+    plan: Plan, backend: HarborBackend, trial: Trial, job: JobRecorder | None
+) -> TrialReport:
+    problem = plan.problems.get(trial.task)
+    if problem is not None:
+        report = trial_report(trial, not_started(problem), 0.0)
+        if job is not None:
+            await job.add(report, ())
+        return report
+    request = ExecutionRequest(id=trial.rollout_id, metadata=plan.metadata(trial.task))
+    has_model = plan.agent not in ENDPOINTLESS
+    asked = RolloutContext(plan.model or "")  # with what the environment says of the model
     began = time.monotonic()
-    if plan.agent not in ENDPOINTLESS:
-        with RolloutContext(plan.model or "", rollout_id=trial.rollout_id):
-            outcome = await backend.execute(request)
-    else:
-        outcome = await backend.execute(request)
-    report = trial_report(trial, outcome, time.monotonic() - began)
+    finished = await run_rollout(
+        backend,
+        request,
+        model=asked.chat_completions_url or None if has_model else None,
+        api_key=asked.api_key,
+    )
+    report = trial_report(trial, finished.outcome, time.monotonic() - began)
+    saved = await finished.save(plan.output) if has_model else SaveResult()  # else: in the logs
     directory = rollout_dir(plan.output, trial.rollout_id)
+    if job is not None:
+        await job.add(report, finished.calls)
     return replace(
         report,
         logs=_if_there(directory / "logs"),
         artifacts=_if_there(directory / ARTIFACTS),
-        trajectory=await _save_trajectory(plan, trial, outcome),
+        trajectory=None if saved.path is None else str(saved.path),
     )
-
-
-async def _save_trajectory(plan: Plan, trial: Trial, outcome: ExecutionOutcome) -> str | None:
-    if plan.agent in ENDPOINTLESS:  # what these leave is in the logs
-        return None
-    saved = await save_trajectory(
-        rollout_id=trial.rollout_id,
-        result=outcome.result_to_save,
-        diagnostics=outcome.result.extra_fields,
-        artifact_root=plan.output,
-    )
-    return None if saved.path is None else str(saved.path)
 
 
 def _if_there(path: Path) -> str | None:

@@ -13,6 +13,7 @@ from osmosis_ai.cli.output import print_json, say
 from osmosis_ai.cli.trials.plan import Plan
 from osmosis_ai.cli.trials.results import TrialReport, as_json, exit_code
 from osmosis_ai.cli.trials.table import print_report
+from osmosis_ai.common.files import write_atomically
 
 
 def run_session(plan: Plan, *, json_output: bool) -> int:
@@ -60,8 +61,7 @@ def _report_unless_benign(loop: asyncio.AbstractEventLoop, context: dict[str, An
 def _write_report(plan: Plan, document: dict[str, Any]) -> None:
     path = plan.output / "report.json"
     try:
-        plan.output.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document, indent=2) + "\n")
+        write_atomically(path, json.dumps(document, indent=2) + "\n")
     except OSError as exc:
         raise CliError(f"{path} cannot be written: {exc}") from exc
 

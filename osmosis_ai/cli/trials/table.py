@@ -6,9 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from osmosis_ai.cli.output import duration, first_line, result_console
+from osmosis_ai.cli.output import cause, duration, result_console
 from osmosis_ai.cli.trials.plan import Plan
-from osmosis_ai.cli.trials.results import TrialReport, by_task, mean_reward
+from osmosis_ai.cli.trials.results import (
+    Ending,
+    TrialReport,
+    by_task,
+    counts,
+    mean_reward,
+    reaches,
+)
 
 _NO_REWARD = "-"
 
@@ -61,20 +68,33 @@ def _logs(plan: Plan, reports: Sequence[TrialReport]) -> str:
 
 
 def _conclusion(plan: Plan, reports: Sequence[TrialReport], seconds: float) -> list[str]:
-    trials = "1 trial" if len(reports) == 1 else f"{len(reports)} trials"
-    text = f"mean reward {_mean(reports)} over {trials} in {duration(seconds)}"
+    ended = counts(reports, len(plan.tasks) * plan.attempts)
     unrun = sum(not report.could_run for report in reports)
+    text = f"mean reward {_mean(reports)} over {_scored(ended)} in {duration(seconds)}"
     if plan.threshold is not None:
-        reached = (mean_reward(reports) or 0.0) >= plan.threshold
+        reached = reaches(reports, plan.threshold)
         text += f"; threshold {plan.threshold:g} {'reached' if reached else 'missed'}"
-    if unrun:
-        text += f"; {unrun} could not be run"
+    if failed := ended[Ending.AGENT_FAILED]:
+        text += f"; {failed} scored although the agent failed"
+    if lost := ended[Ending.NO_RESULT]:
+        text += f"; {lost} without a result" + (f", {unrun} could not be run" if unrun else "")
+    if again := sum(report.runs - 1 for report in reports):
+        text += f"; {again} run again"
+    if waiting := ended["not_run"]:
+        text += f"; {waiting} not run"
     return [text]
+
+
+def _scored(ended: dict[str, int]) -> str:
+    asked_for = sum(ended.values())
+    scored = ended[Ending.SCORED] + ended[Ending.AGENT_FAILED]
+    trials = "1 trial" if asked_for == 1 else f"{asked_for} trials"
+    return trials if scored == asked_for else f"{scored} scored of {trials}"
 
 
 def _failures(reports: Sequence[TrialReport]) -> list[str]:
     return [
-        f"{r.trial.task} #{r.trial.attempt}: {r.verdict}: {first_line(r.message or 'no message')}"
+        f"{r.trial.task} #{r.trial.attempt}: {r.verdict}: {cause(r.message or 'no message')}"
         for r in reports
         if r.category is not None or r.message is not None
     ]

@@ -1,11 +1,14 @@
 """A Response of an upstream that serves the Responses API itself, for the record."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.gateway.jsonvalues import error_text, nonempty
 from osmosis_ai.gateway.recordfile import Body
-from osmosis_ai.gateway.usage import Usage, usage_of
+from osmosis_ai.gateway.usage import usage_of
+
+if TYPE_CHECKING:
+    from osmosis_ai.common.model_calls import Usage
 
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 """The last event of a stream, which repeats the whole Response."""

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from osmosis_ai.gateway.capture import Asked
+from osmosis_ai.common.model_calls import Api
+from osmosis_ai.gateway.capture import RequestBody
 from osmosis_ai.gateway.chatanswer import ChatAnswer
 from osmosis_ai.gateway.errors import ApiError
 from osmosis_ai.gateway.limits import GatewayLimits
-from osmosis_ai.gateway.records import Api
 from osmosis_ai.gateway.responses.answer import NativeAnswer
 from osmosis_ai.gateway.responses.output import to_response
 from osmosis_ai.gateway.responses.stream import ResponseStream
@@ -21,8 +21,8 @@ class NativeDialect:
     api: Api = "responses"
     resource = "responses"
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, request: RequestBody) -> None:
+        self.request = request
         self.answer = NativeAnswer()
 
     def ends(self, event: Event) -> bool:
@@ -52,11 +52,13 @@ class TranslatedDialect:
     api: Api = "responses_as_chat"
     resource = "chat/completions"
 
-    def __init__(self, asked: Asked, request: dict[str, Any], limits: GatewayLimits) -> None:
-        self.asked = asked
+    def __init__(
+        self, request: RequestBody, agent_payload: dict[str, Any], limits: GatewayLimits
+    ) -> None:
+        self.request = request
         self.answer = ChatAnswer(limits.max_record_bytes)
-        self._request = request
-        self._stream = ResponseStream(request, limits.max_response_bytes)
+        self._agent_payload = agent_payload
+        self._stream = ResponseStream(agent_payload, limits.max_response_bytes)
 
     def ends(self, event: Event) -> bool:
         """See ``Dialect``."""
@@ -66,7 +68,7 @@ class TranslatedDialect:
         """See ``Dialect``."""
         if answer.get("error"):
             return body
-        return json.dumps(to_response(self._request, answer, self.answer.usage)).encode()
+        return json.dumps(to_response(self._agent_payload, answer, self.answer.usage)).encode()
 
     def passed(self, event: Event, chunk: dict[str, Any] | None) -> bytes:
         """See ``Dialect``."""

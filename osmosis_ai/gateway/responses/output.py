@@ -4,8 +4,8 @@ import time
 from typing import Any
 from uuid import uuid4
 
+from osmosis_ai.common.model_calls import Usage
 from osmosis_ai.gateway.jsonvalues import nonempty, objects
-from osmosis_ai.gateway.usage import Usage
 
 _ECHOED: dict[str, Any] = {
     "instructions": None,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from osmosis_ai.common.model_calls import Usage
 from osmosis_ai.gateway.errors import UpstreamError
 from osmosis_ai.gateway.jsonvalues import nonempty, objects
 from osmosis_ai.gateway.responses.output import (
@@ -19,7 +20,6 @@ from osmosis_ai.gateway.responses.parts import (
     RefusalPart,
     TextPart,
 )
-from osmosis_ai.gateway.usage import Usage
 
 type Emit = dict[str, Any]
 

@@ -4,7 +4,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from yarl import URL
 
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+from osmosis_ai.common.addresses import is_loopback
 
 
 def checked_base(url: str) -> URL:
@@ -43,7 +43,7 @@ def checked_key(api_key: str | None) -> str | None:
 def proxy_for(base: URL) -> str | None:
     """The machine's proxy for a server; none for loopback, where policy servers live."""
     host = base.host or ""
-    if host in _LOOPBACK or proxy_bypass(host):
+    if is_loopback(host) or proxy_bypass(host):
         return None
     proxies = getproxies()
     return proxies.get(base.scheme) or proxies.get("all")

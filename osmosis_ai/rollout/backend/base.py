@@ -2,15 +2,25 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionRequest, ExecutionResult
+
+if TYPE_CHECKING:
+    from osmosis_ai.rollout.backend.gateway import BackendGateway
 
 type ResultCallback = Callable[[ExecutionResult], Awaitable[None]]
 
 
 class ExecutionBackend(ABC):
-    """Runs rollouts; the same request has the same outcome on every backend."""
+    """Runs rollouts; the same request has the same outcome on every backend.
+
+    Derive from ``LifecycleBackend`` to get all of this but the two phases.
+    ``gateway`` is the backend's own, where its rollouts' model endpoints are
+    opened; without one, the caller opens them on another.
+    """
+
+    gateway: "BackendGateway | None" = None
 
     @abstractmethod
     async def execute(
@@ -22,7 +32,8 @@ class ExecutionBackend(ABC):
         """Run one rollout to its end.
 
         Each callback is awaited once, as its phase ends; the grader's not at
-        all when nothing is graded.
+        all when nothing is graded. What one raises is raised at the rollout's
+        end, and changes nothing about the rollout.
 
         Raises:
             DuplicateRolloutError: a rollout with this id is in flight.

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.rollout.extras import needs_extra
+from osmosis_ai.common.extras import needs_extra
 
 if TYPE_CHECKING:
     from harbor_backend import HarborBackend, TaskMode

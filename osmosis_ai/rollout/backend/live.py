@@ -1,37 +1,74 @@
-"""The rollouts that a backend holds: unique ids, status, cancellation."""
+"""One rollout in flight on a backend: what it is, what its caller heard, and its cancellation."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
-from osmosis_ai.rollout.context import RolloutProgress, get_rollout_context
-from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionResult
+from osmosis_ai.rollout.backend.base import ResultCallback
+from osmosis_ai.rollout.context import RolloutContext, RolloutProgress
+from osmosis_ai.rollout.types.execution import ExecutionOutcome, ExecutionRequest, ExecutionResult
 from osmosis_ai.rollout.types.status import RolloutStatus
 
-_RETENTION_SEC = 900.0
+logger = logging.getLogger(__name__)
 
 
-class DuplicateRolloutError(ValueError):
-    """A rollout with the same id is in flight on this backend."""
+class _Announcement:
+    """A caller's callback, awaited at most once; what it raises is kept for the end."""
+
+    def __init__(self, callback: ResultCallback | None) -> None:
+        self._callback = callback
+        self._made = False
+        self.error: Exception | None = None
+
+    async def make(self, result: ExecutionResult) -> None:
+        if self._made or self._callback is None:
+            return
+        self._made = True
+        try:
+            await self._callback(result)
+        except Exception as exc:
+            logger.info("The callback for a result failed", exc_info=exc)
+            self.error = exc
 
 
-class BackendClosedError(RuntimeError):
-    """The backend was shut down and takes no more rollouts."""
-
-
-@dataclass
+@dataclass(eq=False)
 class LiveRollout:
-    """One rollout in flight; its status reaches whoever follows the ``progress``."""
+    """One rollout in flight; ``LiveRollouts.admit`` makes it.
 
-    rollout_id: str
+    Attributes:
+        request: what was asked for.
+        context: the rollout context that was active at its admission.
+        task: the task that runs it.
+        workflow: how the workflow's phase ended, as far as the backend has said.
+        cancel_requested: somebody cancelled it through the backend.
+        disposition: how that was answered, for when it is asked again.
+        progress: where the status goes, and who follows it.
+    """
+
+    request: ExecutionRequest
+    context: RolloutContext | None
     task: asyncio.Task[Any]
+    on_workflow_complete: ResultCallback | None = None
+    on_grader_complete: ResultCallback | None = None
+    workflow: ExecutionResult | None = None
     cancel_requested: bool = False
     disposition: str = ""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     progress: RolloutProgress = field(default_factory=RolloutProgress)
+
+    def __post_init__(self) -> None:
+        self._cancels_before = self.task.cancelling()
+        self._workflow_announced = _Announcement(self.on_workflow_complete)
+        self._grader_announced = _Announcement(self.on_grader_complete)
+        if self.context is not None and self.context.progress is not None:
+            self.progress = self.context.progress
+            self.progress.pushed = True
+
+    @property
+    def id(self) -> str:
+        """The rollout's id."""
+        return self.request.id
 
     @property
     def status(self) -> RolloutStatus:
@@ -42,118 +79,56 @@ class LiveRollout:
     def status(self, status: RolloutStatus) -> None:
         self.progress.set_status(status)
 
+    async def workflow_ended(self, result: ExecutionResult) -> None:
+        """Remember how the workflow's phase ended, and tell the caller, once.
 
-class LiveRollouts:
-    """Registry of rollouts in flight, and of how finished ones ended (15 minutes)."""
-
-    def __init__(self) -> None:
-        self._live: dict[str, LiveRollout] = {}
-        self._finished: dict[str, tuple[float, dict[str, Any]]] = {}
-        self._closed = False
-
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def count(self, status: RolloutStatus) -> int:
-        """How many rollouts in flight are at ``status``."""
-        return sum(rollout.status is status for rollout in self._live.values())
-
-    @asynccontextmanager
-    async def admit(self, rollout_id: str) -> AsyncIterator[LiveRollout]:
-        """Hold ``rollout_id`` while the calling task runs it.
-
-        The status is that of the active rollout context's progress, if it has one.
+        A backend calls it between the phases. What the callback raises is
+        raised to the caller of ``execute`` at the rollout's end, not here.
 
         Raises:
-            DuplicateRolloutError: the id is in flight.
-            BackendClosedError: ``close()`` was called.
+            asyncio.CancelledError: the rollout was cancelled meanwhile, even if user
+                code swallowed that; then ``result`` counts for nothing.
         """
-        if self._closed:
-            raise BackendClosedError(f"Rollout {rollout_id!r} refused: the backend was shut down")
-        if rollout_id in self._live:
-            raise DuplicateRolloutError(
-                f"Rollout id {rollout_id!r} is already in flight; wait for it to end, cancel it, "
-                "or send another id"
-            )
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a rollout must run in an asyncio task")
-        rollout = LiveRollout(rollout_id, task)
-        context = get_rollout_context()
-        if context is not None and context.progress is not None:
-            rollout.progress = context.progress
-            rollout.progress.pushed = True
-        self._live[rollout_id] = rollout
-        try:
-            yield rollout
-        finally:
-            del self._live[rollout_id]
-            rollout.done.set()
+        await self.raise_if_cancelled()
+        self.workflow = result
+        await self._workflow_announced.make(result)
 
-    def record(self, rollout_id: str, outcome: ExecutionOutcome) -> None:
-        """Remember how a rollout ended."""
-        result = outcome.result
-        reward = None if result.sample is None else result.sample.reward
-        now = time.monotonic()
-        for known, (at, _) in list(self._finished.items()):
-            if now - at < _RETENTION_SEC:
-                break
-            del self._finished[known]
-        self._finished.pop(rollout_id, None)
-        self._finished[rollout_id] = (
-            now,
-            {"status": result.status, "reward": reward, "err_message": result.err_message},
-        )
+    async def announce(self, outcome: ExecutionOutcome) -> None:
+        """Tell the caller of an end what it has not heard yet, the workflow's result first."""
+        self.workflow = outcome.workflow
+        await self._workflow_announced.make(outcome.workflow)
+        if outcome.grader is not None:
+            self.status = RolloutStatus.GRADING  # also where a refusal took no time
+            await self._grader_announced.make(outcome.grader)
 
-    def status(self, rollout_id: str) -> dict[str, Any] | None:
-        """Return ``{status, reward, err_message}`` of a live or recently finished rollout."""
-        live = self._live.get(rollout_id)
-        if live is not None:
-            return {"status": live.status, "reward": None, "err_message": None}
-        finished = self._finished.get(rollout_id)
-        if finished is None or time.monotonic() - finished[0] >= _RETENTION_SEC:
-            return None
-        return dict(finished[1])
-
-    async def cancel(
-        self, ids: Iterable[str] | None = None, prefix: str | None = None, all: bool = False
-    ) -> dict[str, str]:
-        """Cancel by exactly one selector; returns ``{id: disposition}``.
-
-        Dispositions: ``cancelled_queued``, ``cancelled_running``, ``not_found``.
-        Asking again for one that is still ending returns the same answer.
+    async def raise_if_cancelled(self) -> None:
+        """Pass while nobody cancelled the rollout or its task.
 
         Raises:
-            ValueError: none or several selectors were given.
+            asyncio.CancelledError: somebody did, and code in between went on regardless.
         """
-        if sum([ids is not None, prefix is not None, all]) != 1:
-            raise ValueError("give exactly one of 'ids', 'prefix' and 'all'")
-        chosen = (
-            list(ids)
-            if ids is not None
-            else [known for known in self._live if all or known.startswith(prefix or "")]
-        )
-        return {rollout_id: self._cancel_one(rollout_id) for rollout_id in chosen}
+        if self.cancel_requested or self.task.cancelling() > self._cancels_before:
+            await asyncio.sleep(0)  # one that was asked for within this task arrives only here
+            raise asyncio.CancelledError
 
-    def _cancel_one(self, rollout_id: str) -> str:
-        rollout = self._live.get(rollout_id)
-        if rollout is None:
-            return "not_found"
-        if not rollout.cancel_requested:
-            queued = rollout.status is RolloutStatus.QUEUED
-            rollout.disposition = "cancelled_queued" if queued else "cancelled_running"
-            rollout.cancel_requested = True
-            rollout.task.cancel()
-        return rollout.disposition
+    def take_cancellation(self) -> bool:
+        """Take back the task's cancellation, once, if the rollout's is all that cancelled it."""
+        return self.cancel_requested and self.task.uncancel() <= self._cancels_before
 
-    async def close(self) -> None:
-        """Refuse new rollouts, cancel those in flight and wait until they ended."""
-        self._closed = True
-        pending = list(self._live.values())
-        for rollout in pending:
-            self._cancel_one(rollout.rollout_id)
-        for rollout in pending:
-            await rollout.done.wait()
+    def cancel(self) -> str:
+        """Cancel it, once; returns the disposition."""
+        if not self.cancel_requested:
+            queued = self.status is RolloutStatus.QUEUED
+            self.disposition = "cancelled_queued" if queued else "cancelled_running"
+            self.cancel_requested = True
+            self.task.cancel()
+        return self.disposition
+
+    def raise_callback_error(self) -> None:
+        """Raise what a callback raised, the workflow's before the grader's."""
+        error = self._workflow_announced.error or self._grader_announced.error
+        if error is not None:
+            raise error
 
 
 def cancelled_outcome(workflow: ExecutionResult | None = None) -> ExecutionOutcome:

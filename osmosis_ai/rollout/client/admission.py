@@ -1,13 +1,14 @@
-"""Getting a rollout admitted, once."""
+"""Gets a rollout admitted, once, although requests and answers may be lost."""
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
-from osmosis_ai.rollout.client.caller import BUSY, NEVER_SENT, Caller, accepted, parsed, refused
+from osmosis_ai.rollout.client.caller import NEVER_SENT, Caller, accepted, parsed, refused
 from osmosis_ai.rollout.client.errors import RolloutAdmissionTimeoutError, RolloutProtocolError
-from osmosis_ai.rollout.client.pauses import pauses, retry_after_sec
+from osmosis_ai.rollout.client.retry import BUSY, TOO_MANY, asked_pause_sec, may_pass, retrying
 from osmosis_ai.rollout.types.protocol import RolloutInitResponse
 
 _ASKED = "POST /rollout"
@@ -33,7 +34,7 @@ class Admitted:
 
 
 class Admission:
-    """One request until it is admitted. The same bytes go out each time they do."""
+    """Sends one request, always with the same bytes, until it is admitted or refused."""
 
     def __init__(
         self, caller: Caller, rollout_id: str, body: bytes, timeout_sec: float | None
@@ -46,6 +47,8 @@ class Admission:
         self._recover_until: float | None = self._until
         self._lost: Exception | None = None
         """Why it is not known what became of a request that may have arrived."""
+        self._problem: Exception | None = None
+        """What became of the last request that was not answered."""
 
     async def run(self) -> Admitted:
         """Ask until there is an answer.
@@ -69,48 +72,60 @@ class Admission:
             raise self._timeout("no admission within admission_timeout_sec") from exc
 
     async def _ask(self) -> Admitted:
-        waits = pauses(_FIRST_PAUSE_SEC)
         while True:
-            asked_at = self._now()
-            lost_before = self._lost
-            try:
-                # Until there is an answer it may have been accepted, also for who is cancelled.
-                self._lost = lost_before or TimeoutError("no answer")
-                response = await self._caller.post("/rollout", self._body, read_sec=_READ_SEC)
-            except NEVER_SENT as exc:
-                self._lost = lost_before
-                if self._until is None and lost_before is None:
-                    raise
-                await self._recover(exc, next(waits))
-                continue
-            except httpx.TransportError as exc:
-                self._lost = exc
-                await self._recover(exc, next(waits))
-                continue
+            asking = retrying(_FIRST_PAUSE_SEC, when=self._may_recover, sleep=self._recover)
+            answer: tuple[float, httpx.Response] = await asking(self._once)
+            asked_at, response = answer
             if response.status_code == 202:
                 return self._admitted(response, asked_at)
             problem = refused(_ASKED, response)
-            if response.status_code == 429:
-                self._lost = lost_before
-                await asyncio.sleep(retry_after_sec(response.headers.get("Retry-After")))
-            elif response.status_code in BUSY:
-                # A proxy says this, too, of a request that the server has accepted.
-                self._lost = problem
-                await self._recover(problem, next(waits))
-            else:
+            if response.status_code != TOO_MANY:
                 raise problem
+            await asyncio.sleep(asked_pause_sec(problem.retry_after_sec))
 
-    async def _recover(self, problem: Exception, pause: float) -> None:
-        """Return when the request may be repeated.
+    async def _once(self) -> tuple[float, httpx.Response]:
+        """Send the request; returns the loop time before it, and an answer that settles it.
 
         Raises:
-            RolloutAdmissionTimeoutError: it may not.
+            httpx.TransportError: there is no answer.
+            RolloutProtocolError: a server, or a proxy, is busy.
         """
-        await asyncio.sleep(pause)
+        asked_at, lost_before = self._now(), self._lost
+        try:
+            # Until there is an answer it may have been accepted, also for who is cancelled.
+            self._lost = lost_before or TimeoutError("no answer")
+            response = await self._caller.post("/rollout", self._body, read_sec=_READ_SEC)
+        except NEVER_SENT as exc:
+            self._lost, self._problem = lost_before, exc
+            raise
+        except httpx.TransportError as exc:
+            self._lost = self._problem = exc
+            raise
+        if response.status_code in BUSY:
+            # A proxy says this, too, of a request that the server has accepted.
+            self._lost = self._problem = refused(_ASKED, response)
+            raise self._problem
+        if response.status_code == TOO_MANY:
+            self._lost = lost_before
+        return asked_at, response
+
+    def _may_recover(self, problem: BaseException) -> bool:
+        """Whether the problem may pass, and the caller has time for that."""
+        unsent = self._lost is None and isinstance(problem, NEVER_SENT)
+        return may_pass(problem) and not (unsent and self._until is None)
+
+    async def _recover(self, pause_sec: float) -> None:
+        """Return after a pause, when the request may be repeated.
+
+        Raises:
+            RolloutAdmissionTimeoutError, RolloutProtocolError: it may not.
+        """
+        await asyncio.sleep(pause_sec)
         if self._lost is None:
             return
         if self._recover_until is None:
             self._recover_until = self._now() + _RECOVERY_SEC
+        problem = self._problem
         try:
             async with asyncio.timeout_at(self._recover_until):
                 repeatable = await self._repeatable()
@@ -122,18 +137,12 @@ class Admission:
             raise self._timeout(f"the answer was lost ({problem!r})")
 
     async def _repeatable(self) -> bool:
-        for pause in pauses(_FIRST_PAUSE_SEC):
-            try:
-                health = await self._caller.health()
-            except httpx.TransportError:
-                pass
-            except RolloutProtocolError as exc:
-                if exc.status_code not in BUSY:
-                    return False
-            else:
-                return health.get("idempotent_admission") is True
-            await asyncio.sleep(pause)
-        raise AssertionError("pauses do not end")
+        """Whether the server returns the admission it made to the same request again."""
+        try:
+            health: dict[str, Any] = await retrying(_FIRST_PAUSE_SEC)(self._caller.health)
+        except RolloutProtocolError:
+            return False
+        return health.get("idempotent_admission") is True
 
     def _admitted(self, response: httpx.Response, asked_at: float) -> Admitted:
         answer = accepted(_ASKED, response, 202)

@@ -7,12 +7,11 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from osmosis_ai.common.retry_after import retry_after_sec
 from osmosis_ai.rollout.client.errors import RolloutProtocolError
 
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 """The request did not leave this machine, so repeating it repeats nothing."""
-
-BUSY = frozenset({502, 503, 504})
 
 _CONNECT_SEC = 10.0
 
@@ -103,7 +102,11 @@ def refused(asked: str, response: httpx.Response) -> RolloutProtocolError:
     why = _detail(response)
     if response.is_redirect:
         why = "a redirect, which is never followed; give the server's own URL"
-    return RolloutProtocolError(f"{asked} was answered {status}: {why}"[:2000], status_code=status)
+    return RolloutProtocolError(
+        f"{asked} was answered {status}: {why}"[:2000],
+        status_code=status,
+        retry_after_sec=retry_after_sec(response.headers.get("Retry-After")),
+    )
 
 
 def _detail(response: httpx.Response) -> str:

@@ -9,12 +9,12 @@ import httpx
 
 from osmosis_ai.rollout.client.admission import Admission, Admitted
 from osmosis_ai.rollout.client.caller import Caller, accepted, parsed
-from osmosis_ai.rollout.client.connections import SpreadTransport
-from osmosis_ai.rollout.client.following import follow_lease
+from osmosis_ai.rollout.client.connections import ConnectionPerRequest
 from osmosis_ai.rollout.client.handle import RolloutHandle
-from osmosis_ai.rollout.client.idle import wait_idle
+from osmosis_ai.rollout.client.health import wait_idle
+from osmosis_ai.rollout.client.lease_polls import poll_lease
 from osmosis_ai.rollout.client.request import RolloutOptions, encode_request
-from osmosis_ai.rollout.client.watching import watch_status
+from osmosis_ai.rollout.client.status_polls import poll_status
 from osmosis_ai.rollout.types.messages import MessageDict
 from osmosis_ai.rollout.types.protocol import (
     CancelRolloutsRequest,
@@ -61,7 +61,7 @@ class RolloutClient:
                 f"{admission_timeout_sec!r}"
             )
         self._own_http = http_client is None
-        self._http = http_client or httpx.AsyncClient(transport=SpreadTransport())
+        self._http = http_client or httpx.AsyncClient(transport=ConnectionPerRequest())
         self._caller = Caller(url, self._http, api_key)
         self._admission_timeout_sec = admission_timeout_sec
         self._handles: set[RolloutHandle] = set()
@@ -185,13 +185,13 @@ class RolloutClient:
         lease = admitted.lease
         if lease is None:
             handle = RolloutHandle(
-                admitted.rollout_id, None, lambda: watch_status(self._caller, admitted.rollout_id)
+                admitted.rollout_id, None, lambda: poll_status(self._caller, admitted.rollout_id)
             )
         else:
             handle = RolloutHandle(
                 admitted.rollout_id,
                 lease,
-                lambda: follow_lease(self._caller, lease, admitted.asked_at),
+                lambda: poll_lease(self._caller, lease, admitted.asked_at),
             )
         self._handles.add(handle)
         handle.on_done(self._handles.discard)

@@ -17,8 +17,8 @@ _KEEPALIVE_SEC = 2.0
 just closing is lost, and a lost admission cannot be repeated everywhere."""
 
 
-class SpreadTransport(httpx.AsyncBaseTransport):
-    """As many connections as there are requests at once; TLS as httpx does it by default."""
+class ConnectionPerRequest(httpx.AsyncBaseTransport):
+    """Sends each request in flight on a connection of its own; TLS as httpx does it by default."""
 
     def __init__(self) -> None:
         self._context = httpx.create_ssl_context()
@@ -37,7 +37,7 @@ class SpreadTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status_code,
             headers=response.headers,
-            stream=_Borrowed(stream, lambda: self._give_back(single)),
+            stream=_ReleasingStream(stream, lambda: self._give_back(single)),
             extensions=response.extensions,
         )
 
@@ -58,7 +58,7 @@ class SpreadTransport(httpx.AsyncBaseTransport):
             self._idle.append(single)
 
 
-class _Borrowed(httpx.AsyncByteStream):
+class _ReleasingStream(httpx.AsyncByteStream):
     """An answer's body whose connection is free when it is closed."""
 
     def __init__(

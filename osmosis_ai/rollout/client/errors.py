@@ -6,11 +6,15 @@ class RolloutProtocolError(RuntimeError):
 
     Attributes:
         status_code: the HTTP status of the answer.
+        retry_after_sec: how long the answer asks to wait; ``None`` when it does not say.
     """
 
-    def __init__(self, message: str, *, status_code: int) -> None:
+    def __init__(
+        self, message: str, *, status_code: int, retry_after_sec: float | None = None
+    ) -> None:
         super().__init__(message)
         self.status_code = status_code
+        self.retry_after_sec = retry_after_sec
 
 
 class RolloutAdmissionTimeoutError(TimeoutError):

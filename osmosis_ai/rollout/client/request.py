@@ -4,7 +4,7 @@ import json
 import uuid
 from typing import Any, Literal, TypedDict
 
-from osmosis_ai.rollout.types.identifiers import ensure_single_path_segment
+from osmosis_ai.common.identifiers import ensure_single_path_segment
 from osmosis_ai.rollout.types.messages import MessageDict
 
 

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
+from osmosis_ai.common.texts import bounded_notes
+from osmosis_ai.rollout.portable import portable_sample
 from osmosis_ai.rollout.types.execution import ExecutionRequest, ExecutionResult
 from osmosis_ai.rollout.types.identifiers import RolloutId
 from osmosis_ai.rollout.types.messages import Messages
@@ -96,15 +98,22 @@ class ContainerResult(BaseModel):
         )
 
     def result(self) -> ExecutionResult:
-        """The execution core's view; only success and failure are believed of a sandbox."""
+        """The execution core's view, as the host may use it.
+
+        Only success and failure are believed of a sandbox; its sample is made
+        portable once more, its texts are shortened.
+
+        Raises:
+            ValueError: it claims another status, or its sample is not valid.
+        """
         if self.status not in {RolloutStatus.SUCCESS, RolloutStatus.FAILURE}:
             raise ValueError(f"a sandbox cannot report the status {self.status.value!r}")
         return ExecutionResult(
             status=self.status,
-            sample=self.sample,
+            sample=None if self.sample is None else portable_sample(self.sample, phase="A sandbox"),
             err_message=self.err_message,
             err_category=self.err_category,
-            extra_fields={"warnings": self.warnings} if self.warnings else {},
+            extra_fields={"warnings": bounded_notes(self.warnings)} if self.warnings else {},
         )
 
 

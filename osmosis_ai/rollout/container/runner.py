@@ -26,10 +26,10 @@ from osmosis_ai.rollout.container.files import (
 from osmosis_ai.rollout.container.relay import Relay
 from osmosis_ai.rollout.context import ModelEndpoint, RolloutContext
 from osmosis_ai.rollout.execution import failure, run_grader, run_workflow
+from osmosis_ai.rollout.resolve import resolve_config, resolve_grader, resolve_workflow
 from osmosis_ai.rollout.types.config import AgentWorkflowConfig, GraderConfig
 from osmosis_ai.rollout.types.execution import ExecutionResult
 from osmosis_ai.rollout.types.status import RolloutStatus
-from osmosis_ai.rollout.wiring import resolve_config, resolve_grader, resolve_workflow
 
 _PR_SET_DUMPABLE = 4
 _DESCRIPTOR = "fd:"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.rollout.extras import needs_extra
+from osmosis_ai.common.extras import needs_extra
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout.server.app import create_rollout_server
@@ -19,6 +19,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needs_extra("server", "create_rollout_server", "fastapi", "starlette", "aiohttp"):
+        import osmosis_ai.gateway.gateway  # noqa: F401 (here, not when the server starts)
         from osmosis_ai.rollout.server.app import create_rollout_server
 
         return create_rollout_server

@@ -15,12 +15,19 @@ from osmosis_ai.rollout.backend.base import ExecutionBackend
 from osmosis_ai.rollout.server.auth import RequireAccess
 from osmosis_ai.rollout.server.limits import MAX_BODY_BYTES, BoundBodies
 from osmosis_ai.rollout.server.routes.answers import add_handlers, answers
-from osmosis_ai.rollout.server.routes.direct import DirectRoutes
 from osmosis_ai.rollout.server.routes.events import event_routes
 from osmosis_ai.rollout.server.routes.protocol import protocol_routes
 from osmosis_ai.rollout.server.routes.records import record_routes
 from osmosis_ai.rollout.server.service import RolloutService
-from osmosis_ai.rollout.server.settings import Settings, Windows, make_settings
+from osmosis_ai.rollout.server.settings import (
+    API_KEY_ENV,
+    READ_API_KEY_ENV,
+    Settings,
+    Windows,
+    given_api_key,
+)
+from osmosis_ai.rollout.server.store.database import STORE_URL_ENV, parse_url
+from osmosis_ai.rollout.server.store.keys import STORE_KEY_ENV
 from osmosis_ai.rollout.server.store.retention import Keep
 from osmosis_ai.rollout.types.protocol import POLLING_LEASE_HEADER
 from osmosis_ai.telemetry.logs import configure_logs
@@ -92,13 +99,15 @@ def create_rollout_server(
     Raises:
         ValueError: an argument, or a variable, is out of its range; the text names it.
     """
-    settings = make_settings(
+    root = artifact_root()
+    api_key = given_api_key("api_key", api_key, API_KEY_ENV)
+    settings = Settings(
         windows=Windows(result_wait_timeout_sec, polling_lease_timeout_sec, result_retention_sec),
-        root=artifact_root(),
-        store_url=store_url,
-        store_key=store_key,
+        root=root,
+        store_url=parse_url(store_url or os.environ.get(STORE_URL_ENV) or None, root),
+        store_key=store_key or os.environ.get(STORE_KEY_ENV) or api_key,
         api_key=api_key,
-        read_api_key=read_api_key,
+        read_api_key=given_api_key("read_api_key", read_api_key, READ_API_KEY_ENV),
         keep=Keep(record_retention_sec, max_records),
         keep_files=keep_files,
         grace_sec=shutdown_grace_sec,
@@ -122,7 +131,6 @@ def create_rollout_server(
 
     app = FastAPI(title="Osmosis rollout server", lifespan=whole_life)
     app.state.telemetry = telemetry
-    app.add_middleware(DirectRoutes, service=service)
     app.add_middleware(BoundBodies, max_bytes=max_request_bytes)
     app.add_middleware(RequireAccess, api_key=settings.api_key, read_api_key=settings.read_api_key)
     add_handlers(app)

@@ -2,13 +2,13 @@
 
 import hashlib
 import hmac
-import ipaddress
 from enum import IntEnum
 from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from osmosis_ai.common.addresses import is_loopback
 from osmosis_ai.rollout.server.limits import is_long
 
 
@@ -66,12 +66,12 @@ class RequireAccess:
 
     def _local_refusal(self, scope: Scope) -> JSONResponse | None:
         peer = scope.get("client")
-        if peer is not None and peer[0] and not _is_loopback(peer[0]):
+        if peer is not None and peer[0] and not is_loopback(peer[0]):
             return JSONResponse(
                 {"detail": "this server has no API key, and so serves its own machine only"}, 403
             )
         for name, value in scope["headers"]:
-            if name == b"origin" and not _is_loopback(_host_of(value)):
+            if name == b"origin" and not is_loopback(_host_of(value)):
                 return JSONResponse({"detail": "pages of other sites are not served"}, 403)
         return None
 
@@ -100,14 +100,3 @@ def _host_of(origin: bytes) -> str:
         return urlsplit(origin.decode("latin-1")).hostname or ""
     except ValueError:
         return ""
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback

@@ -1,11 +1,14 @@
-"""Records as they go on the wire, and where a page of them ends."""
+"""Turns stored records into what answers show of them, page by page."""
 
 import re
 from datetime import UTC, datetime
+from typing import Annotated
 
+from pydantic import AwareDatetime, BeforeValidator
+
+from osmosis_ai.common.texts import clean_text
 from osmosis_ai.rollout.server.errors import RefusedError
-from osmosis_ai.rollout.server.store.rows import Record
-from osmosis_ai.rollout.server.wire import clean_text
+from osmosis_ai.rollout.server.store.records import Record
 from osmosis_ai.rollout.types.protocol import RolloutList, RolloutRecord
 
 _RFC_3339 = re.compile(
@@ -15,17 +18,28 @@ _RFC_3339 = re.compile(
 _CURSOR = re.compile(r"before-([1-9][0-9]{0,17})")
 
 
+def _checked_time(text: object) -> object:
+    """Refuse what pydantic takes for a time and RFC 3339 does not, such as a bare number."""
+    if not (isinstance(text, str) and _RFC_3339.fullmatch(text)):
+        raise ValueError("not a time such as 2026-01-31T12:00:00Z")
+    return text
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_checked_time)]
+"""A time in a request, as RFC 3339 has it."""
+
+
 def describe(record: Record) -> RolloutRecord:
     """A record for status and lists."""
-    ending = record.ending or {}
-    message = ending.get("err_message")
+    summary = record.summary or {}
+    message = summary.get("err_message")
     return RolloutRecord(
         rollout_id=record.id,
         status=record.status,
         protocol=record.protocol,
-        reward=ending.get("reward"),
+        reward=summary.get("reward"),
         err_message=None if message is None else clean_text(message),
-        err_category=ending.get("err_category"),
+        err_category=summary.get("err_category"),
         attempts=record.attempt + 1,
         server_id=record.owner,
         admitted_at=_time(record.admitted_at),
@@ -57,23 +71,6 @@ def read_cursor(cursor: str | None) -> int | None:
     if found is None:
         raise RefusedError(422, "cursor is not one that a page of this list named")
     return int(found.group(1))
-
-
-def read_time(text: str | None) -> float | None:
-    """Seconds since the epoch of an RFC 3339 time.
-
-    Raises:
-        RefusedError: 422, it is none.
-    """
-    if text is None:
-        return None
-    try:
-        if not _RFC_3339.fullmatch(text):
-            raise ValueError("no time with an offset")
-        return datetime.fromisoformat(text.upper()).timestamp()
-    except (ValueError, OverflowError) as exc:
-        problem = f"since must be a time such as 2026-01-31T12:00:00Z, got {text!r}"
-        raise RefusedError(422, problem) from exc
 
 
 def _time(seconds: float) -> datetime:

@@ -1,4 +1,4 @@
-"""Reading what rollouts left on disk, without following a link anywhere."""
+"""Reads what rollouts left on disk, without following a link anywhere."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from osmosis_ai.rollout.types.identifiers import is_single_path_segment
+from osmosis_ai.common.identifiers import is_single_path_segment
 
 MAX_FILES = 10_000
 _CHUNK = 256 * 1024

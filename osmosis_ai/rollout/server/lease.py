@@ -1,4 +1,4 @@
-"""The polling lease: a rollout nobody asks for any more is not worth running."""
+"""The polling lease: a rollout that nobody polls for any more is not worth running."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,14 +1,18 @@
-"""Bounds on request bodies, before anything looks into them."""
+"""Bounds on request bodies: how long, how slow, and how many at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from anyio import CapacityLimiter
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 8 * 2**20
 BODY_SEC = 30.0
 _SHORT_BYTES = 2**16
+_AT_ONCE = 4
+"""Requests with a body that go on in one turn of the event loop. The others wait, so that timers
+and other requests come in between however many arrive together."""
 
 
 class _TooLargeError(Exception):
@@ -25,6 +29,7 @@ class BoundBodies:
         self._app = app
         self._max_bytes = max_bytes
         self._seconds = BODY_SEC if seconds is None else seconds
+        self._turns = CapacityLimiter(_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body and pass it on."""
@@ -43,6 +48,9 @@ class BoundBodies:
             await self._refuse(408, problem, scope, receive, send)
             return
         if body is not None:
+            if body:
+                async with self._turns:  # lets others go first, even with a place free
+                    pass
             await self._app(scope, _replay(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:

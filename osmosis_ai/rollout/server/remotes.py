@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from osmosis_ai.rollout.server.store import Store
-from osmosis_ai.rollout.server.store.rows import CANCEL_ASKED, Event, Record
+from osmosis_ai.rollout.server.context import ServerContext
+from osmosis_ai.rollout.server.store.events import CANCEL_ASKED, Event
+from osmosis_ai.rollout.server.store.records import Record
 from osmosis_ai.rollout.server.watch import Watch
 from osmosis_ai.rollout.server.wire import encode_progress
 from osmosis_ai.rollout.types.status import RolloutStatus
@@ -23,31 +24,27 @@ class _Followed:
 class Remotes:
     """Follows the store's events for who waits here, and passes cancellations on.
 
-    ``lease_sec`` bounds how long is remembered what a caller was told.
+    What a caller was told is remembered for the time of a lease.
     """
 
-    def __init__(
-        self, store: Store, lease_sec: float, on_cancel: Callable[[str], Awaitable[None]]
-    ) -> None:
-        self._store = store
-        self._lease_sec = lease_sec
+    def __init__(self, context: ServerContext, on_cancel: Callable[[str], Awaitable[None]]) -> None:
+        self._store = context.store
+        self._windows = context.settings.windows
         self._on_cancel = on_cancel
         self._followed: dict[str, _Followed] = {}
         self._closed = False
 
-    async def poll(
-        self, record: Record, wait_sec: float, seen: RolloutStatus | None = None
-    ) -> bytes:
+    async def poll(self, record: Record, seen: RolloutStatus | None = None) -> bytes:
         """Wait for a change, and let the server that runs the rollout know that somebody does."""
         if self._closed:
             return encode_progress(record.id, record.status)
         with self._following(record.id) as followed:
-            if time.monotonic() - followed.renewed_at > self._lease_sec / 4:
+            if time.monotonic() - followed.renewed_at > self._windows.lease / 4:
                 followed.renewed_at = time.monotonic()
-                self._store.renew_lease(record.id, self._lease_sec)
+                self._store.renew_lease(record.id, self._windows.lease)
             # Read again: it may have changed before it was followed.
             await self._look(record.id, followed.watch)
-            return await followed.watch.change(wait_sec, seen)
+            return await followed.watch.change(self._windows.wait, seen)
 
     async def on_events(self, events: Sequence[Event]) -> None:
         """Move what is followed."""
@@ -99,7 +96,7 @@ class Remotes:
 
     def _forget(self) -> None:
         """Drop from the front what nobody asks for any more."""
-        horizon = time.monotonic() - self._lease_sec
+        horizon = time.monotonic() - self._windows.lease
         for rollout_id, followed in list(self._followed.items())[:2]:
             if not followed.waiting and followed.left_at < horizon:
                 del self._followed[rollout_id]

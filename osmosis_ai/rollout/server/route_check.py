@@ -1,10 +1,10 @@
-"""Refusing at admission what could not reach its model later."""
+"""Refuses at admission what could not reach its model later."""
 
 from collections import OrderedDict
 
 from osmosis_ai.gateway.addresses import checked_rollout_id
-from osmosis_ai.gateway.gateway import Gateway
-from osmosis_ai.rollout.server.admission import model_key
+from osmosis_ai.rollout.backend.gateway import BackendGateway
+from osmosis_ai.rollout.server.request_rules import model_key
 from osmosis_ai.rollout.types.protocol import RolloutInitRequest
 
 _REMEMBERED = 64
@@ -13,7 +13,7 @@ _REMEMBERED = 64
 class RouteCheck:
     """Opens a rollout's endpoint and closes it again, once for equal URLs and keys."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: BackendGateway) -> None:
         self._gateway = gateway
         self._good: OrderedDict[tuple[str, str | None], None] = OrderedDict()
 

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 from osmosis_ai.rollout.context import RolloutProgress
 from osmosis_ai.rollout.server.lease import Lease
+from osmosis_ai.rollout.server.store.records import Record
 from osmosis_ai.rollout.server.watch import Watch
 from osmosis_ai.rollout.trajectory.report import TrajectoryReport
 from osmosis_ai.rollout.types.execution import ExecutionResult
@@ -18,14 +20,19 @@ type Save = Callable[[TrajectoryReport | None], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Admitted:
-    """What identifies a rollout; see ``store.rows.NewRollout``."""
+class RolloutIdentity:
+    """What tells a rollout, and this attempt to run it, from others; see ``Record``."""
 
     number: int
     fingerprint: bytes
     nonce: bytes
     digest: bytes
     attempt: int = 0
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """The identity of a rollout that is in the store."""
+        return cls(record.number, record.fingerprint, record.nonce, record.digest, record.attempt)
 
 
 @dataclass
@@ -45,7 +52,7 @@ class Run:
     """
 
     request: RolloutInitRequest
-    admitted: Admitted
+    identity: RolloutIdentity
     observer: Callable[["Run", RolloutStatus], None]
     lease: Lease | None = None
     posted: set[str] = field(default_factory=set)
@@ -53,7 +60,7 @@ class Run:
     report: TrajectoryReport | None = None
     save: Save | None = None
     task: asyncio.Task[None] | None = None
-    ending: asyncio.Task[None] | None = None
+    publication: asyncio.Task[None] | None = None
     disposition: str | None = None
     handed_over: bool = False
     lost: bool = False

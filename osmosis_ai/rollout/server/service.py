@@ -1,4 +1,4 @@
-"""The server's life without HTTP: what it consists of while it runs, and its end."""
+"""The server's life without HTTP: what it consists of while it runs, and how it ends."""
 
 import asyncio
 import logging
@@ -8,19 +8,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from osmosis_ai.gateway.gateway import Gateway
 from osmosis_ai.rollout.backend.base import ExecutionBackend
+from osmosis_ai.rollout.backend.gateway import BackendGateway
 from osmosis_ai.rollout.server import upkeep
-from osmosis_ai.rollout.server.admitting import Admitting
+from osmosis_ai.rollout.server.admitter import Admitter
 from osmosis_ai.rollout.server.callbacks import CallbackKind, CallbackOutbox
+from osmosis_ai.rollout.server.context import ServerContext
 from osmosis_ai.rollout.server.errors import RefusedError
-from osmosis_ai.rollout.server.polling import Polling
+from osmosis_ai.rollout.server.queries import RolloutQueries
 from osmosis_ai.rollout.server.remotes import Remotes
 from osmosis_ai.rollout.server.runner import Runner
 from osmosis_ai.rollout.server.settings import Settings
 from osmosis_ai.rollout.server.shutdown import drain
 from osmosis_ai.rollout.server.signals import ending_gracefully
-from osmosis_ai.rollout.server.store import Store, open_store
+from osmosis_ai.rollout.server.store import open_store
 from osmosis_ai.rollout.server.takeover import Takeover
 from osmosis_ai.rollout.trajectory.report import TrajectoryReport
 from osmosis_ai.telemetry.telemetry import Telemetry
@@ -30,17 +31,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Parts:
-    """What a running server consists of."""
+    """What answers requests while a server runs."""
 
-    store: Store
+    context: ServerContext
     runner: Runner
-    admitting: Admitting
-    polling: Polling
+    admitter: Admitter
+    queries: RolloutQueries
     remotes: Remotes
 
 
 class RolloutService:
-    """Serves a backend within ``running()``."""
+    """Serves a backend within ``running()``.
+
+    Attributes:
+        ending: set when rollouts have ended and callers need not wait any more.
+    """
 
     def __init__(self, backend: ExecutionBackend, settings: Settings, telemetry: Telemetry) -> None:
         self.settings = settings
@@ -53,7 +58,7 @@ class RolloutService:
 
     @property
     def parts(self) -> Parts:
-        """What serves requests.
+        """What answers requests.
 
         Raises:
             RefusedError: 503, the server does not run.
@@ -65,7 +70,7 @@ class RolloutService:
     @property
     def accepting(self) -> bool:
         """Whether new rollouts are admitted."""
-        return self._parts is not None and self._parts.admitting.accepting
+        return self._parts is not None and self._parts.admitter.accepting
 
     @property
     def active(self) -> int:
@@ -79,69 +84,83 @@ class RolloutService:
         Raises:
             StoreError: the store cannot be used; the text says why.
         """
-        settings, server = self.settings, uuid.uuid4().hex
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._telemetry.running())
-            store = await stack.enter_async_context(open_store(settings.store_url, settings.keys()))
-            gateway = await stack.enter_async_context(Gateway())
-            await store.beat(server, first=True)
-            rows = store.callbacks(server)
-            outbox = CallbackOutbox(rows, on_report=self._on_report)
-            runner = Runner(
-                server, settings, self._backend, gateway, store, rows, outbox, self._telemetry
-            )
-            takeover = Takeover(server, settings, store, rows, outbox, runner, self._telemetry)
-            remotes = Remotes(store, settings.windows.lease, self._cancel_here)
-            admitting = Admitting(server, settings, self._backend, gateway, store, runner)
-            polling = Polling(settings, store, runner, remotes)
-            self._parts = Parts(store, runner, admitting, polling, remotes)
+        async with self._opened() as context:
+            runner = Runner(context)
+            takeover = Takeover(context, runner)
+            remotes = Remotes(context, self._cancel_here)
+            admitter = Admitter(context, runner)
+            queries = RolloutQueries(context, runner, remotes)
+            self._parts = Parts(context, runner, admitter, queries, remotes)
             await self._backend.start()
-            async with outbox.running(), asyncio.TaskGroup() as group:
+            async with context.outbox.running(), asyncio.TaskGroup() as group:
                 # A SQLite store is held by one server: whoever had it before has ended.
+                settings = self.settings
                 await takeover.claim(settings.takeover_sec if settings.shared else 0.0)
                 upkeeping: list[Callable[[], Awaitable[None]]] = [
-                    partial(upkeep.sample_statuses, runner, self._backend),
-                    partial(upkeep.prune, store, settings),
-                    partial(upkeep.keep_alive, server, settings, store, takeover, runner),
-                    partial(upkeep.sweep, server, store, takeover, runner, admitting),
+                    partial(upkeep.sample_statuses, context, runner),
+                    partial(upkeep.prune, context),
+                    partial(upkeep.keep_alive, context, takeover, runner),
+                    partial(upkeep.sweep, context, takeover, runner, admitter),
                 ]
                 if settings.shared:
-                    upkeeping.append(partial(store.feed.follow, remotes.on_events))
+                    upkeeping.append(partial(context.store.feed.follow, remotes.on_events))
                 background = [group.create_task(upkeep.persistently(w)) for w in upkeeping]
                 try:
-                    with ending_gracefully(self._on_signal):
+                    with ending_gracefully(partial(self._on_signal, group)):
                         yield
-                    await self._end()
+                    await self._end(group)
                 finally:
                     for task in background:
                         task.cancel()
                     await runner.abandon()
-            await store.leave(server)
             self._parts = None
 
-    def _on_signal(self, end_process: Callable[[], None]) -> None:
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[ServerContext]:
+        """What the parts share, open for the block."""
+        settings, server_id = self.settings, uuid.uuid4().hex
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._telemetry.running())
+            store = await stack.enter_async_context(open_store(settings.store_url, settings.keys()))
+            gateway = await stack.enter_async_context(self._backend.gateway or BackendGateway())
+            await store.beat(server_id, first=True)
+            callbacks = store.callbacks(server_id)
+            yield ServerContext(
+                server_id=server_id,
+                settings=settings,
+                backend=self._backend,
+                gateway=gateway,
+                store=store,
+                callbacks=callbacks,
+                outbox=CallbackOutbox(callbacks, on_report=self._on_report),
+                telemetry=self._telemetry,
+            )
+            await store.leave(server_id)
+
+    def _on_signal(self, group: asyncio.TaskGroup, end_process: Callable[[], None]) -> None:
         """The first signal begins the end, the next cuts the waiting short."""
         if self._draining is not None:
             logger.warning("Second signal: rollouts are cancelled now")
             self._hurry.set()
             return
         logger.info("Shutting down: no rollouts are accepted any more")
-        self.parts.admitting.accepting = False
-        self._draining = asyncio.create_task(self._drain())
-        self._draining.add_done_callback(lambda _: end_process())
+        self._begin_end(group).add_done_callback(lambda _: end_process())
 
-    async def _end(self) -> None:
-        parts = self.parts
-        parts.admitting.accepting = False
-        if self._draining is None:
-            self._draining = asyncio.create_task(self._drain())
-        await self._draining
-        await parts.runner.tasks.wait(None)
+    async def _end(self, group: asyncio.TaskGroup) -> None:
+        await self._begin_end(group)
+        await self.parts.runner.tasks.wait(None)
         await self._backend.shutdown()
+
+    def _begin_end(self, group: asyncio.TaskGroup) -> asyncio.Task[None]:
+        """Admit no more rollouts, and drain those in flight, once."""
+        self.parts.admitter.accepting = False
+        if self._draining is None:
+            self._draining = group.create_task(self._drain())
+        return self._draining
 
     async def _drain(self) -> None:
         parts = self.parts
-        await parts.admitting.close()
+        await parts.admitter.close()
         await drain(parts.runner, self.settings.grace_sec, self._hurry)
         self.ending.set()
         parts.remotes.close()

@@ -8,7 +8,6 @@ from pathlib import Path
 from sqlalchemy.engine import URL
 
 from osmosis_ai.rollout.server.auth import checked_api_key
-from osmosis_ai.rollout.server.store.engine import STORE_URL_ENV, parse_url
 from osmosis_ai.rollout.server.store.keys import STORE_KEY_ENV, StoreKeys
 from osmosis_ai.rollout.server.store.retention import Keep
 
@@ -25,29 +24,53 @@ class Windows:
     retention: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything that does not change while a server lives. Times are seconds.
 
     Attributes:
-        api_key, read_api_key: who may do what; ``None`` serves this machine only.
+        root: where trajectories and artifacts are.
+        store_url: the database.
         store_key: seals credentials and makes tokens, if there is one.
+        api_key, read_api_key: who may do what; ``None`` serves this machine only.
         keep: which records are kept.
         keep_files: whether files stay when their record is forgotten.
         grace_sec: how long a shutdown lets rollouts finish.
         takeover_sec: a server that gave no sign for so long is taken for dead.
+
+    Raises:
+        ValueError: one is out of its range, or does not go with another. The text
+            uses the names of ``create_rollout_server``.
     """
 
     windows: Windows
     root: Path
     store_url: URL
+    store_key: str | None = field(repr=False)
     api_key: str | None = field(repr=False)
     read_api_key: str | None = field(repr=False)
-    store_key: str | None = field(repr=False)
     keep: Keep
     keep_files: bool
     grace_sec: float
     takeover_sec: float
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _check_windows(self.windows)
+        _check_range("record_retention_sec", self.keep.age_sec)
+        _check_range("shutdown_grace_sec", self.grace_sec)
+        _check_range("takeover_sec", self.takeover_sec, above_zero=True)
+        if self.keep.count < 1:
+            raise ValueError(f"max_records must be at least 1, got {self.keep.count}")
+        if self.read_api_key is not None and self.api_key is None:
+            raise ValueError(f"read_api_key needs an api_key ({API_KEY_ENV}) beside it")
+        if self.read_api_key is not None and self.read_api_key == self.api_key:
+            raise ValueError("read_api_key must differ from api_key, or it would open everything")
+        if self.store_key is None and self.shared:
+            raise ValueError(
+                f"a store in PostgreSQL needs store_key ({STORE_KEY_ENV}) or api_key "
+                f"({API_KEY_ENV}), the same on every server that shares it"
+            )
 
     @property
     def shared(self) -> bool:
@@ -61,50 +84,12 @@ class Settings:
         return StoreKeys.beside(Path(str(self.store_url.database)))
 
 
-def make_settings(
-    *,
-    windows: Windows,
-    root: Path,
-    store_url: str | None,
-    store_key: str | None,
-    api_key: str | None,
-    read_api_key: str | None,
-    keep: Keep,
-    keep_files: bool,
-    grace_sec: float,
-    takeover_sec: float,
-) -> Settings:
-    """Check the arguments, and take from the environment what was not given.
+def given_api_key(name: str, given: str | None, variable: str) -> str | None:
+    """The key that was given as the argument ``name``, else that of the environment's variable.
 
     Raises:
-        ValueError: one is out of its range; the text names it.
+        ValueError: no header can carry it.
     """
-    _check_windows(windows)
-    _check_range("record_retention_sec", keep.age_sec)
-    _check_range("shutdown_grace_sec", grace_sec)
-    _check_range("takeover_sec", takeover_sec, above_zero=True)
-    if keep.count < 1:
-        raise ValueError(f"max_records must be at least 1, got {keep.count}")
-    api_key = _key("api_key", api_key, API_KEY_ENV)
-    read_api_key = _key("read_api_key", read_api_key, READ_API_KEY_ENV)
-    if read_api_key is not None and api_key is None:
-        raise ValueError(f"read_api_key needs an api_key ({API_KEY_ENV}) beside it")
-    if read_api_key is not None and read_api_key == api_key:
-        raise ValueError("read_api_key must differ from api_key, or it would open everything")
-    store_key = store_key or os.environ.get(STORE_KEY_ENV) or api_key
-    url = parse_url(store_url or os.environ.get(STORE_URL_ENV) or None, root)
-    if store_key is None and url.get_backend_name() == "postgresql":
-        raise ValueError(
-            f"a store in PostgreSQL needs store_key ({STORE_KEY_ENV}) or api_key ({API_KEY_ENV}), "
-            "the same on every server that shares it"
-        )
-    return Settings(
-        windows, root, url, api_key, read_api_key, store_key,
-        keep, keep_files, grace_sec, takeover_sec,
-    )  # fmt: skip
-
-
-def _key(name: str, given: str | None, variable: str) -> str | None:
     if given is None:
         given = os.environ.get(variable) or None
     return None if given is None else checked_api_key(given, name)

@@ -1,7 +1,9 @@
-"""Ending what runs: let it finish, then cancel it, then insist."""
+"""Ends what runs: lets it finish, then cancels it, then insists."""
 
 import asyncio
 import logging
+
+import anyio
 
 from osmosis_ai.rollout.server.runner import Runner
 
@@ -47,13 +49,15 @@ async def _stop(runner: Runner, rollout_id: str) -> None:
 
 
 async def _ended(runner: Runner, within_sec: float, hurry: asyncio.Event) -> bool:
-    """Whether all rollouts ended in time; a hurry leaves them a moment."""
-    ending = asyncio.ensure_future(runner.tasks.wait(within_sec))
-    hurrying = asyncio.ensure_future(hurry.wait())
-    try:
-        await asyncio.wait([ending, hurrying], return_when=asyncio.FIRST_COMPLETED)
-        return ending.done() and ending.result()
-    finally:
-        for waiting in (ending, hurrying):
-            waiting.cancel()
-        await asyncio.gather(ending, hurrying, return_exceptions=True)
+    """Whether all rollouts ended in time; ``hurry`` is as if the time were up."""
+    ended = False
+    async with anyio.create_task_group() as group:
+
+        async def cut_short() -> None:
+            await hurry.wait()
+            group.cancel_scope.cancel()
+
+        group.start_soon(cut_short)
+        ended = await runner.tasks.wait(within_sec)
+        group.cancel_scope.cancel()
+    return ended

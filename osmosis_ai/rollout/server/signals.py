@@ -1,4 +1,4 @@
-"""Ending on a signal: rollouts first, while polls are still served; the process after them."""
+"""Ends the server on a signal: rollouts first, while polls are still served, then the process."""
 
 import asyncio
 import logging

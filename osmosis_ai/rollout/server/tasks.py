@@ -1,4 +1,4 @@
-"""Tasks with an owner, and work that goes on to its end whatever cancels the caller."""
+"""Tasks with an owner, and work that no cancellation leaves half done."""
 
 import asyncio
 import logging

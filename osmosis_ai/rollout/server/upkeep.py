@@ -7,12 +7,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from osmosis_ai.rollout.artifacts import rollout_dir
-from osmosis_ai.rollout.backend.base import ExecutionBackend
-from osmosis_ai.rollout.server.admitting import Admitting
+from osmosis_ai.rollout.server.admitter import Admitter
+from osmosis_ai.rollout.server.context import ServerContext
 from osmosis_ai.rollout.server.run import IN_BACKEND
 from osmosis_ai.rollout.server.runner import Runner
-from osmosis_ai.rollout.server.settings import Settings
-from osmosis_ai.rollout.server.store import Store, StoreError
+from osmosis_ai.rollout.server.store import StoreError
 from osmosis_ai.rollout.server.store.retention import BATCH
 from osmosis_ai.rollout.server.takeover import Takeover
 from osmosis_ai.rollout.types.status import RolloutStatus
@@ -42,7 +41,7 @@ async def persistently(work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(RESTART_SEC)
 
 
-async def sample_statuses(runner: Runner, backend: ExecutionBackend) -> None:
+async def sample_statuses(context: ServerContext, runner: Runner) -> None:
     """Look at the rollouts of a backend that does not push their status."""
     while True:
         await asyncio.sleep(SAMPLE_SEC)
@@ -51,7 +50,7 @@ async def sample_statuses(runner: Runner, backend: ExecutionBackend) -> None:
                 await asyncio.sleep(0)
             if not run.progress.pushed:
                 try:
-                    seen = (backend.rollout_status(run.id) or {}).get("status")
+                    seen = (context.backend.rollout_status(run.id) or {}).get("status")
                 except Exception:
                     logger.exception("Rollout %s: the backend has no status for it", run.id)
                     continue
@@ -59,27 +58,27 @@ async def sample_statuses(runner: Runner, backend: ExecutionBackend) -> None:
                     run.progress.set_status(RolloutStatus(seen))
 
 
-async def prune(store: Store, settings: Settings) -> None:
+async def prune(context: ServerContext) -> None:
     """Forget what is not to be kept, and say what went."""
     while True:
         await asyncio.sleep(PRUNE_SEC)
         try:
-            while await _prune_once(store, settings) >= BATCH:
+            while await _prune_once(context) >= BATCH:
                 pass
         except StoreError as exc:
             logger.warning("Nothing was pruned now: %s", exc)
 
 
 async def sweep(
-    server: str, store: Store, takeover: Takeover, runner: Runner, admitting: Admitting
+    context: ServerContext, takeover: Takeover, runner: Runner, admitter: Admitter
 ) -> None:
     """Look for rollouts whose admission was stored although the store did not say so."""
     before: set[str] = set()
     while True:
         await asyncio.sleep(SWEEP_SEC)
         try:
-            known = {run.id for run in runner.runs} | admitting.underway
-            strays = set(await store.unfinished(server)) - known
+            known = {run.id for run in runner.runs} | admitter.underway
+            strays = set(await context.store.unfinished(context.server_id)) - known
             # Twice, because the store may be read between an end and its forgetting.
             if again := sorted(strays & before):
                 await takeover.sweep(again)
@@ -88,8 +87,9 @@ async def sweep(
             logger.warning("The store was not swept now: %s", exc)
 
 
-async def _prune_once(store: Store, settings: Settings) -> int:
-    pruned = await store.prune(settings.keep)
+async def _prune_once(context: ServerContext) -> int:
+    settings = context.settings
+    pruned = await context.store.prune(settings.keep)
     if pruned.results or pruned.records:
         some = ", ".join(pruned.ids[:5]) + (", …" if len(pruned.ids) > 5 else "")
         logger.info(
@@ -111,30 +111,30 @@ def _remove_files(root: Path, ids: tuple[str, ...]) -> None:
             logger.warning("Rollout %s: its files were not removed: %s", rollout_id, exc)
 
 
-async def keep_alive(
-    server: str, settings: Settings, store: Store, takeover: Takeover, runner: Runner
-) -> None:
+async def keep_alive(context: ServerContext, takeover: Takeover, runner: Runner) -> None:
     """Give signs of life, and take over from servers that give none.
 
     The only server of a store does so too: the next one learns from it when this
     one was there last.
     """
+    store, server_id = context.store, context.server_id
+    takeover_sec = context.settings.takeover_sec
     while True:
-        await asyncio.sleep(settings.takeover_sec / _BEATS)
+        await asyncio.sleep(takeover_sec / _BEATS)
         try:
-            if not await store.beat(server):
+            if not await store.beat(server_id):
                 logger.error("This server was taken for dead, and others have its rollouts")
-                await store.beat(server, first=True)
-                await _drop_lost(server, store, runner)
+                await store.beat(server_id, first=True)
+                await _drop_lost(context, runner)
             if store.shared:
-                await takeover.claim(settings.takeover_sec)
+                await takeover.claim(takeover_sec)
         except StoreError as exc:
             logger.warning("No sign of life could be given: %s", exc)
 
 
-async def _drop_lost(server: str, store: Store, runner: Runner) -> None:
+async def _drop_lost(context: ServerContext, runner: Runner) -> None:
     runs = runner.runs
-    ours = set(await store.unfinished(server))
+    ours = set(await context.store.unfinished(context.server_id))
     for run in runs:
         if run.id not in ours and not run.watch.finished:
             run.lost = True

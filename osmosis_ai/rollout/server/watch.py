@@ -1,7 +1,8 @@
-"""A rollout as those see it who wait for its result."""
+"""A rollout as those who wait for its result see it."""
 
 import asyncio
 
+from osmosis_ai.rollout.server.wakeup import Wakeup
 from osmosis_ai.rollout.server.wire import encode_progress
 from osmosis_ai.rollout.types.status import RolloutStatus
 
@@ -19,7 +20,7 @@ class Watch:
         self.reported = RolloutStatus.QUEUED
         self._result: bytes | None = None
         self._closed = False
-        self._changed = asyncio.Event()
+        self._changed = Wakeup()
 
     @property
     def finished(self) -> bool:
@@ -35,18 +36,18 @@ class Watch:
         """Note a status on the way; nothing follows the end."""
         if status is not self.status and not self.finished:
             self.status = status
-            self._wake()
+            self._changed.wake()
 
     def publish(self, status: RolloutStatus, result: bytes) -> None:
         """End it; the first result stays."""
         if not self.finished:
             self.status, self._result = status, result
-            self._wake()
+            self._changed.wake()
 
     def close(self) -> None:
         """Answer who waits: this server will see no more of it."""
         self._closed = True
-        self._wake()
+        self._changed.wake()
 
     async def change(self, timeout_sec: float, seen: RolloutStatus | None = None) -> bytes:
         """Wait until the status is another than ``seen``, and return the answer.
@@ -58,12 +59,8 @@ class Watch:
                 while not (self.finished or self._closed) and self.status is (
                     seen or self.reported
                 ):
-                    await self._changed.wait()
+                    await self._changed.next.wait()
         except TimeoutError:
             pass
         self.reported = self.status
         return self.body
-
-    def _wake(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()

@@ -16,8 +16,9 @@ from osmosis_ai.rollout.trajectory.atif import (
 )
 from osmosis_ai.rollout.trajectory.calls import calls_to_atif
 from osmosis_ai.rollout.trajectory.content import content_to_atif
-from osmosis_ai.rollout.trajectory.plain import json_text, to_json_value
+from osmosis_ai.rollout.trajectory.plain import json_text
 from osmosis_ai.rollout.trajectory.telemetry import read_telemetry
+from osmosis_ai.rollout.types.json_safe import to_json_value
 
 ORIGINAL_ROLE = "original_role"
 MESSAGE_FIELDS = "message_fields"

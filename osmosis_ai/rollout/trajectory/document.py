@@ -7,8 +7,8 @@ from osmosis_ai import __version__
 from osmosis_ai.rollout.trajectory.atif import Agent, Trajectory
 from osmosis_ai.rollout.trajectory.convert import messages_to_steps
 from osmosis_ai.rollout.trajectory.merge import merge_report
-from osmosis_ai.rollout.trajectory.plain import to_json_value
 from osmosis_ai.rollout.trajectory.report import LlmCallMetrics, TrajectoryReport
+from osmosis_ai.rollout.types.json_safe import to_json_value
 from osmosis_ai.rollout.types.sample import RolloutSample
 
 AGENT_NAME = "osmosis-rollout-sdk"

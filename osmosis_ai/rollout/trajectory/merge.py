@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from osmosis_ai.rollout.trajectory.atif import FinalMetrics, Metrics, Step, parse_timestamp
-from osmosis_ai.rollout.trajectory.plain import to_json_value
 from osmosis_ai.rollout.trajectory.report import LlmCallMetrics, SampleReport, TrajectoryReport
+from osmosis_ai.rollout.types.json_safe import to_json_value
 
 logger = logging.getLogger(__name__)
 

@@ -1,43 +1,16 @@
 """JSON values that every reader of a trajectory accepts."""
 
-import base64
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence, Set
 from typing import Any
+
+from osmosis_ai.rollout.types.json_safe import to_json_value
 
 # A number list that json.dumps(indent=2) spread over lines. Text cannot match: inside
 # a JSON string a line break is escaped.
 _NUMBER = r"-?\d[0-9.eE+\-]*"
 _SPREAD_NUMBERS = re.compile(rf"\[\n\s*({_NUMBER}(?:,\n\s*{_NUMBER})*)\n\s*\]")
 _LINE_BREAK = re.compile(r",\n\s*")
-
-
-def to_json_value(value: Any) -> Any:
-    """Return ``value`` in JSON's own types; never fails on a finite structure.
-
-    Non-finite numbers become their name, bytes base64, other objects their
-    ``str``; keys become text; lone surrogates become the replacement character.
-    """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, int):
-        return _whole_number(int(value))
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, bytes | bytearray | memoryview):
-        return base64.b64encode(value).decode()
-    if isinstance(value, Mapping):
-        return {
-            _text(key if isinstance(key, str) else str(key)): to_json_value(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, Sequence | Set):
-        return [to_json_value(item) for item in value]
-    return _text(str(value))
 
 
 def json_text(value: Any) -> str:
@@ -62,21 +35,3 @@ def parse_json_object(text: str) -> dict[str, Any] | None:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
-
-
-def _text(value: str) -> str:
-    plain = str.__str__(value)
-    try:
-        plain.encode()
-    except UnicodeEncodeError:
-        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return plain
-
-
-def _whole_number(value: int) -> int | str:
-    try:
-        json.dumps(value)
-    except ValueError:
-        # Python refuses to print integers of several thousand digits in decimal.
-        return hex(value)
-    return value

@@ -2,19 +2,19 @@
 
 import asyncio
 import logging
-import os
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from osmosis_ai.common.files import write_atomically
 from osmosis_ai.rollout.artifacts import artifact_root as default_artifact_root
 from osmosis_ai.rollout.artifacts import rollout_dir
 from osmosis_ai.rollout.trajectory.document import convert_sample_to_trajectory
-from osmosis_ai.rollout.trajectory.plain import dump_document, to_json_value
+from osmosis_ai.rollout.trajectory.plain import dump_document
 from osmosis_ai.rollout.trajectory.report import LlmCallMetrics, TrajectoryReport
 from osmosis_ai.rollout.types.execution import ExecutionResult
+from osmosis_ai.rollout.types.json_safe import to_json_value
 
 logger = logging.getLogger(__name__)
 
@@ -79,35 +79,6 @@ async def save_trajectory(
         reason = f"{type(exc).__name__}: {exc}"
         logger.warning("Rollout %s: trajectory not saved: %s", rollout_id, reason)
         return SaveResult(reason=reason)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader, or a crash, sees the old file or the whole new one.
-
-    Raises:
-        OSError: it could not be written; the old file is as it was.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_directory(path.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":  # a directory cannot be opened there; its journal does the same
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _try_diagnostics(directory: Path, diagnostics: Mapping[str, Any]) -> str | None:

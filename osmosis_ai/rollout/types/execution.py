@@ -1,10 +1,12 @@
 """What a backend is asked to do, and what it answers."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, field_serializer
 
+from osmosis_ai.common.texts import shortened
 from osmosis_ai.rollout.types.identifiers import RolloutId
+from osmosis_ai.rollout.types.json_safe import to_json_value
 from osmosis_ai.rollout.types.messages import Messages
 from osmosis_ai.rollout.types.sample import RolloutSample
 from osmosis_ai.rollout.types.status import RolloutErrorCategory, RolloutStatus
@@ -29,14 +31,28 @@ class ExecutionRequest(BaseModel):
 class ExecutionResult(BaseModel):
     """The result of one phase (workflow or grader).
 
-    ``extra_fields`` are diagnostics for the operator and never go on the wire.
+    A success with an ``err_category`` is that of an agent that failed, and whose work
+    was graded all the same: the reward counts, and the ``err_`` fields say how it failed.
+    ``err_message`` holds at most 16,384 characters: of a longer one its beginning
+    and end. ``extra_fields`` are diagnostics for the operator and never go on the wire.
     """
 
     status: RolloutStatus
     sample: RolloutSample | None = None
-    err_message: str | None = None
+    err_message: Annotated[str, AfterValidator(shortened)] | None = None
     err_category: RolloutErrorCategory | None = None
     extra_fields: dict[str, Any] = {}
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it has a reward that counts; means and pass rates are over these alone."""
+        sample = self.sample
+        scored = sample is not None and sample.reward is not None and not sample.remove_sample
+        return scored and self.status is RolloutStatus.SUCCESS
+
+    @field_serializer("err_message", "extra_fields", when_used="json")
+    def _in_json(self, value: object) -> Any:
+        return to_json_value(value)
 
 
 class ExecutionOutcome(BaseModel):

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import BaseModel, ConfigDict, FiniteFloat, field_serializer
 
-from osmosis_ai.rollout.types.json_safe import drop_unencodable, is_encoded
+from osmosis_ai.rollout.types.json_safe import drop_unencodable, is_encoded, to_json_value
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +18,8 @@ class RolloutSample(BaseModel):
     ``messages`` is the framework's own history, which graders read.
     ``trajectory_messages`` is a chat-completions-shaped copy for persistence:
     when it is not given, ``messages`` are copied; an explicit ``None`` means
-    that no trajectory is saved.
+    that no trajectory is saved. In JSON, whatever a message holds is there, what
+    is not JSON's as text; telemetry loses it.
     """
 
     model_config = ConfigDict(validate_assignment=True, arbitrary_types_allowed=True)
@@ -30,6 +31,14 @@ class RolloutSample(BaseModel):
     remove_sample: bool = False
     metrics: dict[str, Any] = {}
     extra_fields: dict[str, Any] = {}
+
+    @field_serializer("messages", "trajectory_messages", "label", when_used="json")
+    def _in_json(self, value: object) -> Any:
+        return to_json_value(value)
+
+    @field_serializer("metrics", "extra_fields", when_used="json")
+    def _telemetry_in_json(self, value: Mapping[str, Any]) -> Any:
+        return to_json_value(drop_unencodable(value, set()))
 
     def model_post_init(self, context: Any, /) -> None:
         """Take the trajectory's own copy of the messages when none was given."""

@@ -35,7 +35,8 @@ class RolloutErrorCategory(StrEnum):
 
     ``infrastructure_error`` is ours: the sandbox or its host failed, not the
     agent, so the rollout may be run again without bias. ``interrupted`` is ours
-    too: the engine that ran it was stopped or killed.
+    too: the engine that ran it was stopped or killed. ``http_error`` is the
+    service's that the agent called, its model's above all.
     """
 
     TIMEOUT = "timeout"
@@ -46,6 +47,20 @@ class RolloutErrorCategory(StrEnum):
     INTERNAL_ERROR = "internal_error"
     INFRASTRUCTURE_ERROR = "infrastructure_error"
     INTERRUPTED = "interrupted"
+
+    @property
+    def may_run_again(self) -> bool:
+        """Whether neither the agent nor the task was at fault: running it again adds no bias."""
+        return self not in _OWN
+
+
+_OWN = frozenset(
+    {
+        RolloutErrorCategory.TIMEOUT,
+        RolloutErrorCategory.VALIDATION_ERROR,
+        RolloutErrorCategory.AGENT_ERROR,
+    }
+)
 
 
 class GraderStatus(StrEnum):

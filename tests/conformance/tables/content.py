@@ -69,9 +69,9 @@ CASES = [
     Case(
         "messages-too-deeply-nested",
         "content:TooDeepNesting",
-        ok(said(_TOO_DEEP, trajectory_messages=None)),
+        ok(said(_TOO_DEEP)),
         "graders:One",
-        ok(said(_TOO_DEEP, trajectory_messages=None, reward=1.0)),
+        ok(said(_TOO_DEEP, reward=1.0)),
     ),
     Case(
         "messages-many",

@@ -3,18 +3,25 @@
 import functools
 import math
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import docker
 import docker.errors
 
+from . import networks
 from .errors import SandboxError
+from .inside import MainProcess
 
 SANDBOX = "sky-sandbox-double.name"
 POOL = "sky-sandbox-double.pool"
 DEFAULT_LIFETIME_SEC = 24 * 3600
 _PREFIX = "skydouble-"
+_IDLE = "trap 'exit 0' TERM; sleep {seconds} & wait"
+_START_SEC = 10.0
 _local = threading.local()
+_mains: dict[str, MainProcess] = {}
 
 
 def engine() -> Any:
@@ -41,7 +48,7 @@ def run(
     try:
         return engine().containers.run(
             image,
-            entrypoint=["sh", "-c", f"trap 'exit 0' TERM; sleep {seconds} & wait"],
+            entrypoint=["sh", "-c", _IDLE.format(seconds=seconds)],
             name=f"{_PREFIX}{name}",
             labels=labels,
             environment=env,
@@ -49,9 +56,10 @@ def run(
             auto_remove=True,
             nano_cpus=int(cpus * 1e9) if cpus else 0,
             mem_limit=int(memory_gb * 2**30) if memory_gb else 0,
-            network_mode="bridge" if network else "none",
+            network_mode="bridge" if network else networks.borrow(engine(), name, image),
         )
     except docker.errors.APIError as exc:
+        networks.give_back(name)
         if exc.status_code == 409:
             raise SandboxError(f"a sandbox {name!r} is there already") from exc
         raise SandboxError(str(exc)) from exc
@@ -63,6 +71,14 @@ def find(name: str) -> Any:
         return engine().containers.get(f"{_PREFIX}{name}")
     except docker.errors.NotFound as exc:
         raise SandboxError(f"no sandbox {name!r}") from exc
+
+
+def main_process(name: str) -> MainProcess:
+    """The first process of a sandbox."""
+    main = _mains.get(name)
+    if main is None or main.ended():
+        main = _mains[name] = _main_process(find(name).attrs["State"]["Pid"])
+    return main
 
 
 def names(label: str = SANDBOX) -> list[str]:
@@ -81,13 +97,30 @@ def rename(container: Any, name: str) -> None:
 
 def remove(name: str) -> None:
     """Remove a container; one that is gone, or going, is no error."""
+    _mains.pop(name, None)
     try:
         engine().api.remove_container(f"{_PREFIX}{name}", force=True, v=True)
     except docker.errors.NotFound:
-        return
+        pass
     except docker.errors.APIError as exc:
         if exc.status_code != 409:  # 409: its removal is in progress
             raise SandboxError(str(exc)) from exc
+        return
+    networks.give_back(name)
+
+
+def _main_process(pid: int) -> MainProcess:
+    """The engine answers before its own process has become the container's."""
+    idle = _IDLE.partition("{")[0].encode()
+    deadline = time.monotonic() + _START_SEC
+    try:
+        while idle not in Path("/proc", str(pid), "cmdline").read_bytes():
+            if time.monotonic() > deadline:
+                raise SandboxError(f"the sandbox's process {pid} does not come up")
+            time.sleep(0.001)
+    except OSError as exc:
+        raise SandboxError(f"the sandbox has ended: {exc}") from exc
+    return MainProcess(pid)
 
 
 @functools.cache

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harbor_backend import phases
+from harbor_backend.trial import phase as phases
 from osmosis_ai.rollout import ExecutionRequest
-from osmosis_ai.rollout.backend.live import BackendClosedError, DuplicateRolloutError
+from osmosis_ai.rollout.backend.registry import BackendClosedError, DuplicateRolloutError
 from tests.harbor_backend.conftest import channel_dirs, own_containers
 from tests.harbor_backend.rollouts.conftest import DATASET, MakeBackend, MakeTask, run, until
 

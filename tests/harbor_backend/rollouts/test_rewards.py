@@ -8,7 +8,7 @@ from harbor.environments.docker.docker import DockerEnvironment as HarborDockerE
 from harbor.models.environment_type import EnvironmentType
 from harbor.models.trial.config import EnvironmentConfig
 
-from harbor_backend.tasks import find_tasks
+from harbor_backend.trial.tasks import find_tasks
 from osmosis_ai.rollout import ExecutionResult, RolloutContext
 from tests.harbor_backend.rollouts.conftest import DATASET, SECRET, MakeBackend, MakeTask, run
 
@@ -124,10 +124,17 @@ async def test_an_environment_that_mounts_nothing_has_the_runtime_uploaded(
 @pytest.mark.parametrize(
     ("tests", "text"),
     [
-        ("exit 0", "No reward file found"),
-        ("echo '{\"score\": 1}' > /logs/verifier/reward.json", "wrote no 'reward'"),
-        ("echo NaN > /logs/verifier/reward.txt", "Non-finite"),
-        ("echo perfect > /logs/verifier/reward.txt", "Failed to parse"),
+        ("exit 0", "left no reward file"),
+        (
+            'echo \'{"score": 1, "style": 0}\' > /logs/verifier/reward.json',
+            "none of them is called 'reward'",
+        ),
+        (
+            "echo '{\"reward\": 1'$(printf '0%.0s' $(seq 400))'}' > /logs/verifier/reward.json",
+            "too large for a float",
+        ),
+        ("echo NaN > /logs/verifier/reward.txt", "which is no finite number"),
+        ("echo perfect > /logs/verifier/reward.txt", "which is no number"),
     ],
 )
 async def test_tests_without_a_usable_reward(

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from osmosis_ai.common.retry_after import retry_after_sec
 from osmosis_ai.rollout.client import (
     RolloutAdmissionTimeoutError,
     RolloutClient,
     RolloutProtocolError,
 )
-from osmosis_ai.rollout.client.pauses import retry_after_sec
+from osmosis_ai.rollout.client.retry import asked_pause_sec
 from tests.rollout.client.scripted import (
     ADMISSION,
     ADMIT,
@@ -241,11 +242,12 @@ async def test_a_client_that_could_not_work(arguments: dict[str, Any]) -> None:
 
 @given(st.one_of(st.none(), st.text(), st.floats().map(str), st.integers().map(str)))
 def test_a_retry_after_is_within_its_bounds(value: str | None) -> None:
-    assert 0.05 <= retry_after_sec(value) <= 60
+    assert 0.05 <= asked_pause_sec(retry_after_sec(value)) <= 60
 
 
 def test_a_retry_after_date() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert retry_after_sec(format_datetime(now + timedelta(seconds=7)), now=now) == 7
-    assert retry_after_sec("3") == 3
-    assert retry_after_sec(None) == 5
+    date = format_datetime(now + timedelta(seconds=7))
+    assert asked_pause_sec(retry_after_sec(date, now=now)) == 7
+    assert asked_pause_sec(retry_after_sec("3")) == 3
+    assert asked_pause_sec(retry_after_sec(None)) == 5

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from osmosis_ai.rollout.client.connections import SpreadTransport
+from osmosis_ai.rollout.client.connections import ConnectionPerRequest
 from tests.local_backend.gates import until
 
 
@@ -47,7 +47,7 @@ async def serving() -> AsyncIterator[Server]:
 
 
 async def test_every_request_at_once_has_a_connection_and_keeps_it() -> None:
-    async with serving() as server, httpx.AsyncClient(transport=SpreadTransport()) as http:
+    async with serving() as server, httpx.AsyncClient(transport=ConnectionPerRequest()) as http:
         async with asyncio.TaskGroup() as group:
             gets = [
                 group.create_task(http.get(f"{server.url}/{n}", timeout=20)) for n in range(300)
@@ -62,7 +62,7 @@ async def test_every_request_at_once_has_a_connection_and_keeps_it() -> None:
 
 
 async def test_a_cancelled_request_spoils_no_later_one() -> None:
-    async with serving() as server, httpx.AsyncClient(transport=SpreadTransport()) as http:
+    async with serving() as server, httpx.AsyncClient(transport=ConnectionPerRequest()) as http:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await http.get(f"{server.url}/first")

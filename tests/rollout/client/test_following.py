@@ -195,6 +195,21 @@ async def test_a_cancelled_run_ends_its_polls() -> None:
         )
 
 
+async def test_a_pause_between_polls_is_cancelled_like_a_poll() -> None:
+    async with (
+        scripted(poll=[answered(429, Retry_After="30")]) as server,
+        RolloutClient(server.url) as client,
+    ):
+        handle = await follow(server, client)
+        await until(lambda: server.count(POLL) == 1)
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+        await handle.closed()
+        assert handle.done()
+        assert time.monotonic() - began < 1
+    assert server.count(POLL) == 1
+
+
 async def test_closing_ends_all_polls_and_leaves_a_given_client_open() -> None:
     async with scripted(poll=["hang"]) as server, httpx.AsyncClient() as http:
         client = RolloutClient(server.url, http)

@@ -8,7 +8,7 @@ import pytest
 from osmosis_ai.rollout.client import RolloutClient, RolloutProtocolError
 from osmosis_ai.rollout.client import client as client_module
 from osmosis_ai.rollout.client.caller import Caller
-from osmosis_ai.rollout.client.watching import watch_status
+from osmosis_ai.rollout.client.status_polls import poll_status
 from tests.rollout.client.scripted import HEALTH, Step, answered, scripted
 
 PROMPT = [{"role": "user", "content": "2 + 2"}]
@@ -97,8 +97,8 @@ async def test_a_server_without_leases_is_watched() -> None:
 async def test_a_server_that_keeps_no_status_is_not_watched_for_ever() -> None:
     async with scripted() as server, httpx.AsyncClient() as http:
         server.steps[STATUS] = [{"rollout_id": "r-1", "status": "unknown"}]
-        watching = watch_status(
-            Caller(server.url, http, None), "r-1", interval_sec=0.05, patience_sec=0.3
+        watching = poll_status(
+            Caller(server.url, http, None), "r-1", interval_sec=0.05, unknown_sec=0.3
         )
         results = [result async for result in watching]
     assert [result.status for result in results] == ["unknown"]

@@ -1,11 +1,13 @@
 """Who is let in, and what of a request is read at all."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from osmosis_ai.rollout import LocalBackend
 from osmosis_ai.rollout.server import create_rollout_server, limits
@@ -180,6 +182,37 @@ async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> Non
         writer.close()
         assert answer.startswith(b"HTTP/1.1 408")
         assert (await caller.start()).status_code == 202
+
+
+async def test_requests_that_arrive_together_let_others_in_between() -> None:
+    """A loop that looked into all of them at once would serve nobody else meanwhile."""
+    loops = 0
+    seen: list[int] = []
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        assert (await receive())["body"] == b"{}"
+        seen.append(loops)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message: Message) -> None:
+        raise AssertionError("nothing is refused")
+
+    async def count() -> None:
+        nonlocal loops
+        while len(seen) < 40:
+            loops += 1
+            await asyncio.sleep(0)
+
+    scope = {"type": "http", "headers": [(b"content-length", b"2")]}
+    bounded = limits.BoundBodies(inner, max_bytes=100)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(count())
+        for _ in range(40):
+            group.create_task(bounded(scope, receive, send))
+    assert max(Counter(seen).values()) <= 8
+    assert loops >= 5
 
 
 @pytest.mark.parametrize(

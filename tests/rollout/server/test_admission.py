@@ -1,6 +1,7 @@
 """What the server answers to requests that it does not simply run."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from typing import Any
@@ -33,6 +34,17 @@ async def test_an_identical_replay_gets_the_same_token() -> None:
         assert replay["polling_lease_token"] == token
         assert replay["status"] == "failure"  # it was admitted, ran once, and has no grader
         assert gate.entered == 1
+
+
+@pytest.mark.parametrize(
+    "headers", [JSON, {"Content-Type": "application/json; charset=utf-8"}], ids=["short", "long"]
+)
+async def test_however_a_request_is_sent_it_is_the_same_admission(headers: dict[str, str]) -> None:
+    async with serve(create_rollout_server(backend=LocalBackend(workflow=QuickWorkflow))) as caller:
+        token = await caller.admitted(metadata={"é": [1.5, None]})
+        content = json.dumps(body(metadata={"é": [1.5, None]}), ensure_ascii=False, indent=1)
+        replay = await caller.http.post("/rollout", content=content, headers=headers)
+        assert replay.json()["polling_lease_token"] == token
 
 
 async def test_a_taken_id_is_refused_while_live_and_while_kept() -> None:

@@ -158,6 +158,32 @@ async def test_a_cancelled_rollout_is_told_of_both_phases(trainer: Receiver) -> 
     assert (completion["status"], grader["status"]) == ("cancelled", "failure")
 
 
+async def test_a_cancelled_rollouts_result_waits_for_no_trainer(trainer: Receiver) -> None:
+    trainer.always = "hang"
+    gate = Gate()
+    async with serve(app(workflow=GatedWorkflow, workflow_config=workflow_config(gate))) as caller:
+        await send(caller, called_back(trainer))
+        await until(lambda: gate.inside == 1)
+        await caller.cancel(ids=["r-1"])
+
+        async def cancelled() -> bool:
+            status = (await caller.http.get("/rollout/r-1/status")).json()["status"]
+            return bool(status == "cancelled")
+
+        await eventually(cancelled)
+        trainer.always = None
+
+
+async def test_a_rollout_that_is_handed_over_is_told_nothing(trainer: Receiver) -> None:
+    gate = Gate()
+    backend = LocalBackend(workflow=GatedWorkflow, workflow_config=workflow_config(gate))
+    async with serve(create_rollout_server(backend=backend, shutdown_grace_sec=0.1)) as caller:
+        await send(caller, called_back(trainer, on_interrupt="rerun"))
+        await until(lambda: gate.inside == 1)
+    assert gate.inside == 0
+    assert trainer.received == []
+
+
 @pytest.mark.parametrize("where", ["completion", "grader"])
 async def test_a_report_in_the_answer(trainer: Receiver, artifact_root: Path, where: str) -> None:
     call = {"prompt_tokens": 11, "completion_tokens": 5, "model_name": "policy-7"}

@@ -16,7 +16,8 @@ from osmosis_ai.rollout import (
     LocalBackend,
     RolloutStatus,
 )
-from osmosis_ai.rollout.server import create_rollout_server, execute, shutdown
+from osmosis_ai.rollout import run as rollout_run
+from osmosis_ai.rollout.server import create_rollout_server, shutdown
 from osmosis_ai.rollout.types import POLLING_LEASE_HEADER
 from tests.local_backend.gates import Gate, GatedWorkflow, QuickWorkflow, until, workflow_config
 from tests.rollout.server.serving import Caller, body, eventually, serve
@@ -195,7 +196,7 @@ async def test_a_crash_of_the_servers_own_code(monkeypatch: pytest.MonkeyPatch) 
     async def broken(**_: Any) -> None:
         raise KeyError("bug")
 
-    monkeypatch.setattr(execute, "save_trajectory", broken)
+    monkeypatch.setattr(rollout_run, "save_trajectory", broken)
     async with serve(create_rollout_server(backend=LocalBackend(workflow=QuickWorkflow))) as caller:
         result = await caller.result(await caller.admitted())
     assert (result["status"], result["err_category"]) == ("failure", "internal_error")

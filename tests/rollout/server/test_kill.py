@@ -1,11 +1,11 @@
-"""A server killed under load, a few times; ``benchmarks.server_kill`` does it hundreds of times."""
+"""A server killed under load a few times; ``tests.experiments.server_kill`` does it by hundreds."""
 
 from pathlib import Path
 
 import pytest
 
-from benchmarks.server_kill.experiment import Plan, experiment
-from benchmarks.server_kill.moments import (
+from tests.experiments.server_kill.experiment import Plan, experiment
+from tests.experiments.server_kill.moments import (
     ACKNOWLEDGED,
     ADMISSION,
     DELIVERY,

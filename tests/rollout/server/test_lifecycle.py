@@ -22,7 +22,7 @@ from tests.local_backend.gates import (
     workflow_config,
 )
 from tests.rollout.policy import Policy
-from tests.rollout.server.serving import serve
+from tests.rollout.server.serving import PROMPT, serve
 from tests.rollout.server.workflows import (
     BytesWorkflow,
     DroppingGrader,
@@ -175,14 +175,14 @@ async def test_rewards_on_the_wire(
     assert saved["extra"]["osmosis"]["reward"] == 1.0
 
 
-async def test_bytes_in_messages(artifact_root: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_bytes_in_messages(artifact_root: Path) -> None:
     backend = LocalBackend(workflow=BytesWorkflow, grader=DroppingGrader)
     async with serve(create_rollout_server(backend=backend)) as caller:
         result = await caller.result(await caller.admitted())
         ungraded = await caller.result(await caller.admitted("r-2", grade=False), "r-2")
     assert result["status"] == "success"
     assert result["sample"] == {
-        "messages": [],
+        "messages": [*PROMPT, {"role": "assistant", "content": "AP8="}],
         "label": "408",
         "reward": None,
         "remove_sample": True,
@@ -190,7 +190,12 @@ async def test_bytes_in_messages(artifact_root: Path, caplog: pytest.LogCaptureF
         "extra_fields": {},
     }
     assert ungraded["sample"]["remove_sample"] is False
-    assert any("sent without its messages" in r.getMessage() for r in caplog.records)
+    for rollout_id, phase in (("r-1", "Grader"), ("r-2", "Workflow")):
+        noted = json.loads((artifact_root / rollout_id / "diagnostics.json").read_text())
+        assert noted["warnings"] == [
+            f"{phase}: Sample messages hold what JSON cannot; it is text wherever they are "
+            "written: bytes"
+        ]
     assert (artifact_root / "r-1" / "trajectory.json").is_file()
 
 

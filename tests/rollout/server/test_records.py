@@ -97,6 +97,8 @@ async def test_lists_filter_and_page(store_url: str) -> None:
         for wrong in (
             {"cursor": "before-0"},
             {"since": "yesterday"},
+            {"since": "2026-01-31T12:00:00"},
+            {"since": "1769860800"},
             {"limit": 0},
             {"status": "x"},
         ):

@@ -21,8 +21,12 @@ from osmosis_ai.rollout.server.store import (
     Wanted,
     open_store,
 )
-from osmosis_ai.rollout.server.store.engine import open_engine, parse_url
-from osmosis_ai.rollout.server.store.rows import Ending, NewRollout
+from osmosis_ai.rollout.server.store.admissions import NewRollout
+from osmosis_ai.rollout.server.store.change import Change
+from osmosis_ai.rollout.server.store.database import open_database, parse_url
+from osmosis_ai.rollout.server.store.progress import StatusChange
+from osmosis_ai.rollout.server.store.results import TerminalResult
+from osmosis_ai.rollout.server.store.store import CHANGES
 from osmosis_ai.rollout.server.store.tables import schema_version
 
 KEYS = StoreKeys.from_text("a store key")
@@ -46,9 +50,11 @@ def new(rollout_id: str, owner: str = "s-1", **fields: object) -> NewRollout:
     return NewRollout(**(values | fields))  # type: ignore[arg-type]
 
 
-def ending(rollout_id: str, owner: str = "s-1", attempt: int = 0, keep: float = 60) -> Ending:
+def terminal(
+    rollout_id: str, owner: str = "s-1", attempt: int = 0, keep: float = 60
+) -> TerminalResult:
     now = time.time()
-    return Ending(rollout_id, owner, attempt, b"result", SUCCESS, 1.0, now, now + keep)
+    return TerminalResult(rollout_id, owner, attempt, b"result", SUCCESS, 1.0, now, now + keep)
 
 
 async def test_of_equal_ids_one_is_admitted(store: Store) -> None:
@@ -59,9 +65,9 @@ async def test_of_equal_ids_one_is_admitted(store: Store) -> None:
 
 async def test_a_result_is_published_once(store: Store) -> None:
     await store.admit(new("r"))
-    won = await asyncio.gather(*(store.finish(ending("r")) for _ in range(5)))
+    won = await asyncio.gather(*(store.finish(terminal("r")) for _ in range(5)))
     assert sorted(won) == [False, False, False, False, True]
-    assert not await store.finish(ending("unknown"))
+    assert not await store.finish(terminal("unknown"))
     assert await store.result("r") == b"result"
 
 
@@ -74,6 +80,50 @@ async def test_one_that_cannot_be_written_takes_no_others_along(store: Store) ->
     assert len(await store.known("r-")) == 10
 
 
+async def test_a_status_on_the_way_comes_before_the_end_in_one_commit(store: Store) -> None:
+    for name in ("first", "second"):
+        await store.admit(new(name))
+    before = await store.feed.last()
+    # The writer has not looked at any of them when the last one is submitted.
+    ends = [asyncio.ensure_future(store.finish(terminal("first")))]
+    await asyncio.sleep(0)
+    store.move(StatusChange("second", "s-1", 0, RolloutStatus.RUNNING, time.time()))
+    ends.append(asyncio.ensure_future(store.finish(terminal("second"))))
+    assert await asyncio.gather(*ends) == [True, True]
+    seen = [e.status for e in await store.feed.after(before) if e.rollout_id == "second"]
+    assert seen == ["running", "success"]
+    found = await store.find("second")
+    assert found is not None
+    assert found.status is RolloutStatus.SUCCESS
+
+
+def test_every_kind_of_change_has_its_place_in_a_commit() -> None:
+    known = {kind for kind in Change.__subclasses__() if kind.__module__.startswith("osmosis_ai")}
+    assert known == set(CHANGES)
+    assert len(CHANGES) == len(known)
+
+
+async def test_a_change_of_an_unknown_kind_is_refused_where_it_is_submitted(store: Store) -> None:
+    class Unknown(Change[None]):
+        @classmethod
+        async def apply(cls, connection: object, changes: object) -> list[None]:
+            raise AssertionError("nobody should ask")
+
+    with pytest.raises(TypeError, match="Unknown"):
+        await store._writer.submit(Unknown())
+    assert await store.admit(new("r")) is not None
+
+
+async def test_cancelling_a_submitter_does_not_undo_its_change(store: Store) -> None:
+    submitting = asyncio.ensure_future(store.admit(new("r")))
+    await asyncio.sleep(0)
+    submitting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await submitting
+    assert await store.admit(new("other")) is not None
+    assert await store.known("r") == ["r"]
+
+
 async def test_only_the_owner_of_the_attempt_may_publish(store: Store) -> None:
     await store.beat("s-1", first=True)
     await store.beat("s-2", first=True)
@@ -82,9 +132,9 @@ async def test_only_the_owner_of_the_attempt_may_publish(store: Store) -> None:
     first, second = await asyncio.gather(store.claim("s-2", 60, 60), store.claim("s-2", 60, 60))
     [claimed] = [*first, *second]
     assert (claimed.record.owner, claimed.record.attempt) == ("s-2", 1)
-    assert not await store.finish(ending("r"))
-    assert not await store.finish(ending("r", "s-2", 0))
-    assert await store.finish(ending("r", "s-2", 1))
+    assert not await store.finish(terminal("r"))
+    assert not await store.finish(terminal("r", "s-2", 0))
+    assert await store.finish(terminal("r", "s-2", 1))
     assert not await store.beat("s-1")
 
 
@@ -101,7 +151,7 @@ async def test_the_downtime_does_not_count_as_retention(store: Store, leaves: bo
     await store.beat("s-1", first=True)
     for name, keep in (("before", 0.1), ("meanwhile", 1.0)):
         await store.admit(new(name))
-        await store.finish(ending(name, keep=keep))
+        await store.finish(terminal(name, keep=keep))
     await asyncio.sleep(0.4)
     await (store.leave("s-1") if leaves else store.beat("s-1"))
     await asyncio.sleep(1.0)
@@ -117,7 +167,7 @@ async def test_the_downtime_does_not_count_as_retention(store: Store, leaves: bo
 async def test_an_expired_id_is_free_and_a_kept_one_is_not(store: Store) -> None:
     for name, keep in (("kept", 60.0), ("gone", -1.0)):
         await store.admit(new(name))
-        await store.finish(ending(name, keep=keep))
+        await store.finish(terminal(name, keep=keep))
     assert await store.admit(new("kept")) is None
     assert await store.admit(new("gone")) is not None
     assert await store.known("") == ["kept", "gone"]
@@ -141,7 +191,7 @@ async def test_what_is_submitted_is_written_before_the_store_closes(
 
 async def test_a_store_of_another_version_is_refused(store_url: str, tmp_path: Path) -> None:
     url = parse_url(store_url, tmp_path)
-    async with open_engine(url) as engine, engine.begin() as connection:
+    async with open_database(url) as database, database.begin() as connection:
         await connection.execute(update(schema_version).values(version=99))
     with pytest.raises(StoreError, match="version 99"):
         async with open_store(url, KEYS):
@@ -169,7 +219,10 @@ async def test_a_database_that_is_not_there(tmp_path: Path) -> None:
 
 
 async def test_a_sqlite_commit_is_synced(tmp_path: Path) -> None:
-    async with open_engine(parse_url(None, tmp_path)) as engine, engine.connect() as connection:
+    async with (
+        open_database(parse_url(None, tmp_path)) as database,
+        database.connect() as connection,
+    ):
         journal = await connection.exec_driver_sql("PRAGMA journal_mode")
         assert journal.scalar() == "wal"
         synchronous = await connection.exec_driver_sql("PRAGMA synchronous")

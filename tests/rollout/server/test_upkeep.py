@@ -17,7 +17,7 @@ from osmosis_ai.rollout import (
 )
 from osmosis_ai.rollout.server import create_rollout_server, upkeep
 from osmosis_ai.rollout.server.store import Store, StoreUnavailableError
-from osmosis_ai.rollout.server.store.rows import NewRollout
+from osmosis_ai.rollout.server.store.admissions import NewRollout
 from tests.local_backend.gates import QuickWorkflow, until
 from tests.rollout.server.serving import Caller, body, eventually, serve
 
@@ -117,12 +117,12 @@ async def test_results_wait_for_a_store_that_is_away(monkeypatch: pytest.MonkeyP
     away = True
     tried = 0
 
-    async def broken(self: Store, ending: Any) -> bool:
+    async def broken(self: Store, result: Any) -> bool:
         nonlocal tried
         tried += 1
         if away:
             raise StoreUnavailableError("disk full")
-        return await finish(self, ending)
+        return await finish(self, result)
 
     monkeypatch.setattr(Store, "finish", broken)
     backend = LocalBackend(workflow=QuickWorkflow)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from osmosis_ai.common.texts import clean_text
 from osmosis_ai.rollout import (
     ExecutionResult,
     RolloutErrorCategory,
@@ -14,7 +15,8 @@ from osmosis_ai.rollout import (
     RolloutSample,
     RolloutStatus,
 )
-from osmosis_ai.rollout.server.wire import clean_text, encode_progress, encode_result, wire_reward
+from osmosis_ai.rollout.server.callbacks import grader_body
+from osmosis_ai.rollout.server.wire import encode_progress, encode_result, wire_reward
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=8)
 scalars: st.SearchStrategy[Any] = (
@@ -79,7 +81,7 @@ def test_every_result_encodes(result: ExecutionResult) -> None:
         "messages", "label", "reward", "remove_sample", "metrics", "extra_fields",
     }  # fmt: skip
     assert wire["sample"]["remove_sample"] == result.sample.remove_sample
-    assert len(wire["sample"]["messages"]) in {0, len(result.sample.messages)}
+    assert len(wire["sample"]["messages"]) == len(result.sample.messages)
     kept = result.status is RolloutStatus.SUCCESS and not result.sample.remove_sample
     assert wire["sample"]["reward"] == (result.sample.reward if kept else None)
 
@@ -97,15 +99,6 @@ def test_json_messages_arrive_unchanged(messages: list[dict[str, Any]]) -> None:
         status=RolloutStatus.SUCCESS, sample=RolloutSample(messages=messages, reward=1.0)
     )
     assert decoded(encode_result("r", result))["sample"]["messages"] == messages
-
-
-@given(any_text)
-def test_clean_text_is_utf_8_and_touches_nothing_else(text: str) -> None:
-    cleaned = clean_text(text)
-    cleaned.encode("utf-8")
-    assert clean_text(cleaned) == cleaned
-    if not any("\ud800" <= char <= "\udfff" for char in text):
-        assert cleaned == text
 
 
 @pytest.mark.parametrize(
@@ -130,6 +123,16 @@ def test_who_may_see_a_reward(status: RolloutStatus, remove: bool) -> None:
     assert sample.reward == 0.5
 
 
+class Odd:
+    def __str__(self) -> str:
+        return "an odd one"
+
+
+class Silent:
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
 def circular() -> dict[str, Any]:
     message: dict[str, Any] = {"role": "user"}
     message["self"] = message
@@ -144,25 +147,51 @@ def deep() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "message",
-    [{"x": b"\xff"}, {"x": float("nan")}, {"x": 10**5000}, {"x": object()}, circular(), deep()],
-    ids=["bytes", "nan", "huge", "object", "circular", "deep"],
+    ("value", "written"),
+    [
+        (b"\xff", "/w=="),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (10**5000, hex(10**5000)),
+        ("a\ud800b", "a\ufffdb"),
+        ({1}, [1]),
+        (Odd(), "an odd one"),
+        (Silent(), "<Silent without a text: RuntimeError>"),
+    ],
+    ids=["bytes", "nan", "infinite", "huge", "surrogate", "set", "object", "silent"],
 )
-def test_messages_that_json_cannot_hold(message: dict[str, Any]) -> None:
+def test_messages_that_json_cannot_hold_are_converted_one_by_one(value: Any, written: Any) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [1, value]}]
+    sample = RolloutSample(messages=messages, reward=1.0, label="l", metrics={"a": 1})
+    result = ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
+    converted = [messages[0], {"role": "assistant", "content": [1, written]}]
+    assert decoded(encode_result("r", result))["sample"] == {
+        "messages": converted,
+        "label": "l",
+        "reward": 1.0,
+        "remove_sample": False,
+        "metrics": {"a": 1},
+        "extra_fields": {},
+    }
+    dumped = decoded(result.model_dump_json().encode())
+    assert dumped["sample"]["messages"] == dumped["sample"]["trajectory_messages"] == converted
+
+
+@pytest.mark.parametrize(
+    ("message", "end"),
+    [(circular(), "<circular dict>"), (deep(), "<dict nested deeper than 200 levels>")],
+    ids=["circular", "deep"],
+)
+def test_messages_that_never_end(message: dict[str, Any], end: str) -> None:
     sample = RolloutSample.model_construct(
-        messages=[message], trajectory_messages=None, reward=1.0, label="l", metrics={"a": 1}
+        messages=[message, {"role": "user"}], trajectory_messages=None, reward=1.0
     )
     result = ExecutionResult.model_construct(
         status=RolloutStatus.SUCCESS, sample=sample, err_message=None, err_category=None
     )
-    assert decoded(encode_result("r", result))["sample"] == {
-        "messages": [],
-        "label": "l",
-        "reward": 1.0,
-        "remove_sample": False,
-        "metrics": {},
-        "extra_fields": {},
-    }
+    text = encode_result("r", result).decode()
+    assert end in text
+    assert decoded(text.encode())["sample"]["messages"][1] == {"role": "user"}
 
 
 def test_progress_means_id_and_status_only() -> None:
@@ -173,3 +202,19 @@ def test_progress_means_id_and_status_only() -> None:
         "err_message": None,
         "err_category": None,
     }
+
+
+def test_a_reward_beside_an_agents_failure_reaches_the_trainer() -> None:
+    """Both generations take a success with a category: the reward counts, the failure is said."""
+    late = ExecutionResult(
+        status=RolloutStatus.SUCCESS,
+        sample=RolloutSample(label="4", reward=0.5),
+        err_message="too late",
+        err_category=RolloutErrorCategory.TIMEOUT,
+    )
+    for body in (encode_result("r", late), grader_body("r", late)):
+        fields = decoded(body)
+        assert fields["sample"]["reward"] == 0.5
+        told = RolloutResultResponse.model_validate(fields)
+        assert (told.status, told.err_category) == (RolloutStatus.SUCCESS, late.err_category)
+        assert told.err_message == "too late"

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from . import warm
 from .frames import RESULT, RESULT_FD, STDERR, STDOUT
+from .signals import END_COMMAND, unshield
+from .surroundings import Surroundings
 from .users import User, find_user
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -21,12 +23,13 @@ type Pipe = tuple[int, int]
 class Job:
     """One running command: its guard, the pipes to it, its limits and its end."""
 
-    def __init__(self, channel: int, request: dict[str, Any]) -> None:
+    def __init__(self, channel: int, request: dict[str, Any], given: Surroundings) -> None:
         self.channel = channel
         self.pending = bytearray()
         self.input_ended = False
         self.code: int | None = None
         self.timed_out = False
+        self._spares = bool(request.get("spare"))
         self.drain_until: float | None = None
         timeout = request.get("timeout")
         self.deadline = None if timeout is None else time.monotonic() + timeout
@@ -45,7 +48,7 @@ class Job:
         self.guard = os.fork()
         if self.guard == 0:
             try:
-                _guard(request, user, stdin[0], streams)
+                _guard(request, given, user, stdin[0], streams)
             finally:
                 os._exit(127)
         os.close(stdin[0])
@@ -56,6 +59,12 @@ class Job:
             self.pipes[read] = kind
         for fd in [*self.pipes, *([self.stdin] if self.stdin is not None else [])]:
             os.set_blocking(fd, False)
+
+    def spare_tree(self) -> bool:
+        """End the command, and let live what it started, if that was asked; whether it was."""
+        if self._spares and self.code is None:
+            os.kill(self.guard, END_COMMAND)
+        return self._spares
 
     def take(self, kind: int, data: bytes) -> bytes:
         """Return what of ``data`` still fits the stream's limit; the rest is only counted."""
@@ -81,7 +90,11 @@ class Job:
 
 
 def _guard(
-    request: dict[str, Any], user: User | None, stdin: int, streams: dict[int, Pipe]
+    request: dict[str, Any],
+    given: Surroundings,
+    user: User | None,
+    stdin: int,
+    streams: dict[int, Pipe],
 ) -> NoReturn:
     """Adopt the command's tree, and end with the command's own code.
 
@@ -93,7 +106,8 @@ def _guard(
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     command = os.fork()
     if command == 0:
-        _become(request, user, stdin, streams)
+        _become(request, given, user, stdin, streams)
+    signal.signal(END_COMMAND, lambda *_: os.kill(command, signal.SIGKILL))
     os.closerange(_STANDARD, _MAX_FD)
     while True:
         pid, status = os.waitpid(-1, 0)
@@ -102,8 +116,13 @@ def _guard(
 
 
 def _become(
-    request: dict[str, Any], user: User | None, stdin: int, streams: dict[int, Pipe]
+    request: dict[str, Any],
+    given: Surroundings,
+    user: User | None,
+    stdin: int,
+    streams: dict[int, Pipe],
 ) -> NoReturn:
+    """Be the command, in just what an engine would give it."""
     argv = request["argv"]
     try:
         os.setsid()
@@ -113,18 +132,17 @@ def _become(
         if RESULT in streams:
             os.dup2(streams[RESULT][1], RESULT_FD)
         os.closerange(_STANDARD + (RESULT in streams), _MAX_FD)
-        for number in (signal.SIGPIPE, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        given = request.get("env") or {}
-        environment = {**os.environ, **given}
+        unshield()
+        own = request.get("env") or {}
+        environment = {**given.environment, **own}
+        # As root: an engine lets a user be where it may not go by itself.
+        os.chdir(request.get("cwd") or given.cwd)
         if user is not None:
             os.setgroups(user.groups)
             os.setgid(user.gid)
             os.setuid(user.uid)
-            if "HOME" not in given:
+            if not given.names_home and "HOME" not in own:
                 environment["HOME"] = user.home
-        if request.get("cwd"):
-            os.chdir(request["cwd"])
         if request.get("runner"):
             warm.run(request["runner"], environment)
         if argv[0] == "bash" and not _on_path("bash", environment.get("PATH", os.defpath)):

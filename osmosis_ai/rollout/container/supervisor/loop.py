@@ -1,5 +1,6 @@
 """The supervisor's loop: one thread, one connection, many channels."""
 
+import contextlib
 import errno
 import json
 import os
@@ -27,17 +28,24 @@ from .frames import (
     pack,
 )
 from .jobs import Job, exit_code
-from .transfer import Download, Upload
+from .surroundings import Surroundings
+from .transfer import Batch, Download, Upload
 from .tree import end_tree
 
 _DRAIN_SEC = 0.2
 
 
 class Supervisor:
-    """Serves the host until the host closes the connection."""
+    """Serves the host until the host closes the connection.
 
-    def __init__(self, connection: socket.socket) -> None:
+    ``given`` is what every command gets; ``is_alone``: no process is seen from here but
+    those of one sandbox.
+    """
+
+    def __init__(self, connection: socket.socket, given: Surroundings, *, is_alone: bool) -> None:
         self._connection = connection
+        self._given = given
+        self._is_alone = is_alone
         self._kept = False
         self._inbox = bytearray()
         self._jobs: dict[int, Job] = {}
@@ -53,8 +61,16 @@ class Supervisor:
         self._poll.register(self._wake, select.POLLIN)
 
     def serve(self) -> None:
+        """Serve until the host is gone; a sandbox that is kept lives on."""
+        with contextlib.suppress(ConnectionError):
+            self._serve_host()
+        while self._kept:  # for somebody who wants to look around in the sandbox
+            signal.pause()
+            self._reap()
+
+    def _serve_host(self) -> None:
         """Announce readiness, then serve frames, pipes and child exits."""
-        self._send(0, READY, json.dumps({"cwd": os.getcwd()}).encode())
+        self._send(0, READY, json.dumps({"cwd": self._given.cwd}).encode())
         connected = True
         while connected:
             for fd, _ in self._poll.poll(self._timeout_ms()):
@@ -66,9 +82,6 @@ class Supervisor:
                     self._transfer(fd)
             self._reap()
             self._expire()
-        while self._kept:  # for somebody who wants to look around in the sandbox
-            signal.pause()
-            self._reap()
 
     def _timeout_ms(self) -> int | None:
         moments = [
@@ -115,8 +128,8 @@ class Supervisor:
                 job.pending += payload
             elif kind == INPUT_END:
                 job.input_ended = True
-            elif kind == CANCEL:
-                end_tree(job.guard)
+            elif kind == CANCEL and not job.spare_tree():
+                end_tree(job.guard, is_alone=self._is_alone)
             self._feed(job)
         elif upload := self._uploads.get(channel):
             if kind == ENTRY:
@@ -131,7 +144,7 @@ class Supervisor:
     def _open(self, channel: int, request: dict[str, Any]) -> None:
         match request["op"]:
             case "exec":
-                job = Job(channel, request)
+                job = Job(channel, request, self._given)
                 self._jobs[channel] = job
                 for fd in job.pipes:
                     self._owners[fd] = job
@@ -144,12 +157,12 @@ class Supervisor:
             case "put":
                 self._uploads[channel] = Upload(request["path"])
             case "get":
-                download = Download(
-                    lambda kind, payload: self._send(channel, kind, payload),
-                    request["max_bytes"],
-                    request["max_entries"],
-                )
-                download.tree(request["path"])
+                batch = Batch(lambda kind, payload: self._send(channel, kind, payload))
+                download = Download(batch.add, request["max_bytes"], request["max_entries"])
+                try:
+                    download.tree(request["path"])
+                finally:
+                    batch.flush()
                 self._done(channel, skipped=download.skipped)
             case "keep":
                 self._kept = True
@@ -214,7 +227,8 @@ class Supervisor:
         for job in list(self._jobs.values()):
             if job.deadline is not None and now >= job.deadline and not job.timed_out:
                 job.timed_out = True
-                end_tree(job.guard)
+                if not job.spare_tree():
+                    end_tree(job.guard, is_alone=self._is_alone)
             elif job.drain_until is not None and now >= job.drain_until:
                 for fd in list(job.pipes):  # while a frame was being sent, nothing was read
                     self._transfer(fd)

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .frames import CHUNK, DATA, ENTRY
+from .frames import CHUNK, DATA, ENTRY, INNER, MANY
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 type Send = Callable[[int, bytes], None]
 
 MAX_DEPTH = 128
+_BATCH = 16 * 1024
 # An agent may put anything where a file is to go, also while we look: opening must never wait.
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -56,6 +57,30 @@ class Upload:
         if self.file is not None:
             self.file.close()
             self.file = None
+
+
+class Batch:
+    """Sends small frames together: a tree of small files would take one system call for each."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._pending = bytearray()
+
+    def add(self, kind: int, payload: bytes) -> None:
+        """Send a frame, at the latest with ``flush``; order is kept."""
+        if len(payload) > _BATCH:
+            self.flush()
+            self._send(kind, payload)
+            return
+        self._pending += INNER.pack(kind, len(payload)) + payload
+        if len(self._pending) > _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is pending."""
+        if self._pending:
+            self._send(MANY, bytes(self._pending))
+            self._pending.clear()
 
 
 class Download:
@@ -117,11 +142,13 @@ class Download:
         # A path may have been swapped since lstat: neither a link nor a pipe is to be opened.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
         with open(fd, "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
                 self.skipped += 1
                 return
             self._begin(entry, "file")
-            while chunk := file.read(4 * CHUNK):
+            # A buffer of the file's size: most are small. Some do not tell theirs.
+            while chunk := file.read(min(4 * CHUNK, max(info.st_size, CHUNK // 16) + 1)):
                 self.bytes_left -= len(chunk)
                 if self.bytes_left < 0:
                     raise ValueError(f"more than {self.max_bytes} bytes")

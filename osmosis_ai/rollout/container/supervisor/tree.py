@@ -10,13 +10,14 @@ _ROUNDS = 50
 _QUIET_ROUNDS = 3
 
 
-def end_tree(guard: int) -> None:
+def end_tree(guard: int, *, is_alone: bool = False) -> None:
     """Kill every descendant of a guard process, then the guard.
 
     The guard adopts orphans of its tree, so detached processes are found too.
+    ``is_alone``: this process sees those of one sandbox only.
     """
     quiet = 0
-    with _stillness():
+    with _stillness() if is_alone else contextlib.nullcontext():
         for _ in range(_ROUNDS):
             tree = descendants(guard)
             # One that is just ending hides its children from a look at the process table.
@@ -35,13 +36,10 @@ def end_tree(guard: int) -> None:
 def _stillness() -> Iterator[None]:
     """Hold every other process of the sandbox still, so that nothing forks out of sight.
 
-    The kernel signals all of them in one step that no fork can pass by, however
-    fast a chain of short-lived processes runs. Only the first process of a
-    sandbox may ask for it: anywhere else "all" could reach beyond the sandbox.
+    The kernel signals all of them but the first in one step that no fork can pass by,
+    however fast a chain of short-lived processes runs. Only a supervisor may ask for it
+    that is told to be in a sandbox: anywhere else "all" could reach beyond.
     """
-    if os.getpid() != 1:
-        yield
-        return
     stopped = {pid for pid, _, state in _processes() if state == b"T"}
     with contextlib.suppress(ProcessLookupError):  # there is no other process
         os.kill(-1, signal.SIGSTOP)
@@ -51,6 +49,13 @@ def _stillness() -> Iterator[None]:
         for pid, _, _ in list(_processes()):
             if pid != 1 and pid not in stopped:
                 _signal(pid, signal.SIGCONT)
+
+
+def end_everything() -> None:
+    """Kill every other process of this sandbox, and ask the first, which none can kill, to end."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    _signal(1, signal.SIGTERM)
 
 
 def descendants(root: int) -> list[int]:

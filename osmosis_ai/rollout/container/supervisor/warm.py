@@ -7,11 +7,12 @@ sandbox's first process.
 
 import gc
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
+
+from .signals import as_interpreter
 
 RUNNER = "osmosis_ai.rollout.container.runner"
 
@@ -43,8 +44,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     try:
         os.environ.clear()
         os.environ.update(environment)
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        as_interpreter()
         _forget_supervisor()
         sys.argv = [RUNNER, *arguments]
         sys.modules[RUNNER].main(list(arguments))

@@ -8,7 +8,7 @@ Processors of your own, added with ``agents.add_trace_processor``, get the trace
 import inspect
 from typing import Any
 
-from osmosis_ai.rollout.extras import needs_extra
+from osmosis_ai.common.extras import needs_extra
 
 with needs_extra("openai-agents", "The OpenAI Agents integration", "agents", "openai"):
     from agents import Agent

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from osmosis_ai.rollout.trajectory.plain import json_text, to_json_value
+from osmosis_ai.rollout.trajectory.plain import json_text
+from osmosis_ai.rollout.types.json_safe import to_json_value
 
 SYSTEM_ROLES = ("system", "developer")
 _TEXT_PARTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")

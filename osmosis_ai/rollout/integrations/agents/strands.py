@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from osmosis_ai.common.extras import needs_extra
 from osmosis_ai.rollout.closing import close_after_run
 from osmosis_ai.rollout.context import RolloutContext, SampleSource
-from osmosis_ai.rollout.extras import needs_extra
 from osmosis_ai.rollout.integrations.agents.binding import (
     MODEL_ID,
     active_context,

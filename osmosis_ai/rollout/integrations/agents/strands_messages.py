@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from osmosis_ai.rollout.trajectory.plain import json_text, parse_json_object, to_json_value
+from osmosis_ai.rollout.trajectory.plain import json_text, parse_json_object
+from osmosis_ai.rollout.types.json_safe import to_json_value
 
 _SYSTEM_ROLES = ("system", "developer")
 # Blocks that steer caching and carry nothing of the conversation.

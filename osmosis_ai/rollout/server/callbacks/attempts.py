@@ -1,11 +1,11 @@
 """Attempts of one callback: few at once to one receiver, its body in memory only meanwhile."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 import tenacity
+from anyio import CapacityLimiter
 
 from osmosis_ai.rollout.server.callbacks.entries import Pending
 from osmosis_ai.rollout.server.callbacks.limits import OutboxLimits
@@ -39,9 +39,9 @@ class Attempts:
         self._store = store
         self._limits = limits
         self._sender = CallbackSender(limits)
-        self._all = asyncio.Semaphore(limits.in_all)
+        self._all = CapacityLimiter(limits.in_all)
         # Weak, so that an origin is forgotten with its last callback.
-        self._origins: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._origins: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -75,8 +75,8 @@ class Attempts:
             ClosingError: nothing was tried.
         """
         where = origin(entry.url)
-        slots = self._origins.setdefault(where, asyncio.Semaphore(self._limits.per_origin))
-        async with slots, self._all:
+        its_own = self._origins.setdefault(where, CapacityLimiter(self._limits.per_origin))
+        async with its_own, self._all:
             if self.closing:
                 raise ClosingError
             callback = await self._store.load(entry.rollout_id, entry.kind)

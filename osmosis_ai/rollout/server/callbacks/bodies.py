@@ -2,7 +2,8 @@
 
 import json
 
-from osmosis_ai.rollout.server.wire import clean_text, encode_result
+from osmosis_ai.common.texts import clean_text
+from osmosis_ai.rollout.server.wire import encode_result
 from osmosis_ai.rollout.types.execution import ExecutionResult
 from osmosis_ai.rollout.types.status import RolloutErrorCategory, RolloutStatus
 
@@ -34,7 +35,6 @@ def completion_body(rollout_id: str, result: ExecutionResult) -> bytes:
 def grader_body(rollout_id: str, result: ExecutionResult) -> bytes:
     """Encode a ``GraderCompleteRequest``: the sample, and its reward if it may be used.
 
-    A sample that JSON cannot hold shrinks to reward, label and ``remove_sample``.
     Every status but success is a failure in this body.
     """
     plain = _in_old_words(result)

@@ -1,4 +1,4 @@
-"""What follows from an attempt: delivered, given up, or once more later."""
+"""Decides what follows from an attempt: delivered, given up, or tried again later."""
 
 import logging
 import random
@@ -6,12 +6,12 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from osmosis_ai.rollout.server.callbacks.alarm import Alarm
 from osmosis_ai.rollout.server.callbacks.attempts import Attempts, CallbackGoneError, ClosingError
 from osmosis_ai.rollout.server.callbacks.entries import CallbackKind, Pending
-from osmosis_ai.rollout.server.callbacks.lane import Posted
 from osmosis_ai.rollout.server.callbacks.limits import OutboxLimits
+from osmosis_ai.rollout.server.callbacks.queue import Posted
 from osmosis_ai.rollout.server.callbacks.sender import RefusedCallbackError, UndeliveredError
+from osmosis_ai.rollout.server.callbacks.sleep import WakeableSleep
 from osmosis_ai.rollout.server.callbacks.store import CallbackStore
 from osmosis_ai.rollout.server.callbacks.urls import origin
 from osmosis_ai.rollout.trajectory.report import TrajectoryReport
@@ -31,13 +31,13 @@ class Delivery:
         store: CallbackStore,
         limits: OutboxLimits,
         attempts: Attempts,
-        alarm: Alarm,
+        pauses: WakeableSleep,
         on_report: ReportHook | None,
     ) -> None:
         self._store = store
         self._limits = limits
         self._attempts = attempts
-        self._alarm = alarm
+        self._pauses = pauses
         self._on_report = on_report
 
     async def wait(self, entry: Pending) -> None:
@@ -51,9 +51,9 @@ class Delivery:
         if pause <= 0:
             return
         least = min(pause, self._limits.later_pause_sec)
-        await self._alarm.sleep(least)
+        await self._pauses.sleep(least)
         if pause > least and not self._attempts.closing:
-            await self._alarm.sleep(pause - least, origin(entry.url))
+            await self._pauses.sleep(pause - least, origin(entry.url))
 
     async def advance(self, entry: Pending) -> Posted | Pending:
         """Try a round, or once if it had its round; returns its end, or how it waits now.
@@ -66,7 +66,7 @@ class Delivery:
         async def pause(seconds: float) -> None:
             nonlocal tried
             tried += 1
-            await self._alarm.sleep(seconds)
+            await self._pauses.sleep(seconds)
 
         try:
             if entry.attempts == 0:
@@ -83,7 +83,7 @@ class Delivery:
 
     async def _taken(self, entry: Pending, report: TrajectoryReport | None) -> Posted:
         await self._written(lambda: self._store.delivered(entry.rollout_id, entry.kind))
-        self._alarm.wake(origin(entry.url))
+        self._pauses.wake(origin(entry.url))
         if report is not None and self._on_report is not None:
             try:
                 await self._on_report(entry.rollout_id, entry.kind, report)
@@ -135,4 +135,4 @@ class Delivery:
                 logger.exception("The end of a callback could not be stored; trying again")
             if self._attempts.closing:
                 raise ClosingError
-            await self._alarm.sleep(STORE_PAUSE_SEC)
+            await self._pauses.sleep(STORE_PAUSE_SEC)

@@ -6,12 +6,12 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from osmosis_ai.rollout.server.callbacks.alarm import Alarm
 from osmosis_ai.rollout.server.callbacks.attempts import Attempts, ClosingError
 from osmosis_ai.rollout.server.callbacks.delivery import STORE_PAUSE_SEC, Delivery, ReportHook
 from osmosis_ai.rollout.server.callbacks.entries import Callback, Pending
-from osmosis_ai.rollout.server.callbacks.lane import Lane, Posted, Turn
 from osmosis_ai.rollout.server.callbacks.limits import OutboxLimits
+from osmosis_ai.rollout.server.callbacks.queue import CallbackQueue, Posted, QueuedCallback
+from osmosis_ai.rollout.server.callbacks.sleep import WakeableSleep
 from osmosis_ai.rollout.server.callbacks.store import CallbackStore
 
 __all__ = ["CallbackOutbox", "CallbackStore", "Posted", "ReportHook"]
@@ -42,9 +42,9 @@ class CallbackOutbox:
         self._store = store
         self._limits = limits or OutboxLimits()
         self._attempts = Attempts(store, self._limits)
-        self._alarm = Alarm()
-        self._delivery = Delivery(store, self._limits, self._attempts, self._alarm, on_report)
-        self._lanes: dict[str, Lane] = {}
+        self._pauses = WakeableSleep()
+        self._delivery = Delivery(store, self._limits, self._attempts, self._pauses, on_report)
+        self._queues: dict[str, CallbackQueue] = {}
         self._group: asyncio.TaskGroup | None = None
 
     @asynccontextmanager
@@ -60,12 +60,12 @@ class CallbackOutbox:
                 yield
             finally:
                 self._attempts.closing = True
-                self._alarm.wake_all()
+                self._pauses.wake_all()
 
     async def resume(self) -> None:
         """Take up what the store holds and nobody here delivers yet: of another life or server."""
         for entry in await self._store.pending():
-            self._queue(entry)
+            self._enqueue(entry)
 
     async def post(self, callback: Callback) -> Posted:
         """Keep a new callback, then do as ``deliver``."""
@@ -79,54 +79,54 @@ class CallbackOutbox:
         Returns ``deferred`` when the round did not bring it there, or did not
         end within ``post_sec``; the delivery goes on without the caller.
         """
-        turn = self._queue(entry)
-        await asyncio.wait([turn.posted], timeout=self._limits.post_sec)
-        if turn.posted.done():
-            return turn.posted.result()
+        queued = self._enqueue(entry)
+        await asyncio.wait([queued.posted], timeout=self._limits.post_sec)
+        if queued.posted.done():
+            return queued.posted.result()
         return Posted("deferred", f"not delivered within {self._limits.post_sec:g} s")
 
     @property
     def waiting(self) -> int:
         """How many callbacks are on their way."""
-        return sum(len(lane.turns) for lane in self._lanes.values())
+        return sum(len(queue.waiting) for queue in self._queues.values())
 
-    def _queue(self, entry: Pending) -> Turn:
-        turn = Turn(entry)
-        lane = self._lanes.get(entry.rollout_id)
-        if lane is not None:
-            return lane.add(turn)
+    def _enqueue(self, entry: Pending) -> QueuedCallback:
+        callback = QueuedCallback(entry)
+        queue = self._queues.get(entry.rollout_id)
+        if queue is not None:
+            return queue.add(callback)
         if self._group is None or self._attempts.closing:
-            turn.tell(Posted("deferred", "the server is shutting down"))
-            return turn
-        lane = self._lanes[entry.rollout_id] = Lane()
-        lane.add(turn)
-        self._group.create_task(self._serve(lane, entry.rollout_id))
-        return turn
+            callback.tell(Posted("deferred", "the server is shutting down"))
+            return callback
+        queue = self._queues[entry.rollout_id] = CallbackQueue()
+        queue.add(callback)
+        self._group.create_task(self._serve(queue, entry.rollout_id))
+        return callback
 
-    async def _serve(self, lane: Lane, rollout_id: str) -> None:
+    async def _serve(self, queue: CallbackQueue, rollout_id: str) -> None:
         try:
-            while (turn := lane.head) is not None and not self._attempts.closing:
+            while (head := queue.head) is not None and not self._attempts.closing:
                 try:
-                    await self._advance(lane, turn)
+                    await self._advance(queue, head)
                 except ClosingError:
                     break
                 except Exception:
                     logger.exception("Rollout %s: its callbacks must wait", rollout_id)
-                    lane.deferred("the store failed")
-                    await self._alarm.sleep(STORE_PAUSE_SEC)
+                    queue.deferred("the store failed")
+                    await self._pauses.sleep(STORE_PAUSE_SEC)
         finally:
-            lane.deferred("the server is shutting down")
-            del self._lanes[rollout_id]
+            queue.deferred("the server is shutting down")
+            del self._queues[rollout_id]
 
-    async def _advance(self, lane: Lane, turn: Turn) -> None:
-        if turn.entry.next_attempt_at > time.time():
-            lane.deferred("it waits for its next attempt")
-            await self._delivery.wait(turn.entry)
+    async def _advance(self, queue: CallbackQueue, head: QueuedCallback) -> None:
+        if head.entry.next_attempt_at > time.time():
+            queue.deferred("it waits for its next attempt")
+            await self._delivery.wait(head.entry)
         if self._attempts.closing:
             raise ClosingError
-        reached = await self._delivery.advance(turn.entry)
+        reached = await self._delivery.advance(head.entry)
         if isinstance(reached, Posted):
-            lane.done(reached)
+            queue.done(reached)
         else:
-            turn.entry = reached
-            lane.deferred("its receiver did not take it")
+            head.entry = reached
+            queue.deferred("its receiver did not take it")

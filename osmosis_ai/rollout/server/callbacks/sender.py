@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
+from osmosis_ai.common.retry_after import retry_after_sec
 from osmosis_ai.rollout.server.callbacks.entries import Callback
 from osmosis_ai.rollout.server.callbacks.limits import OutboxLimits
 from osmosis_ai.rollout.server.callbacks.urls import origin
@@ -107,7 +108,8 @@ class CallbackSender:
     ) -> TrajectoryReport | None:
         status = response.status_code
         if status == _TOO_MANY or status >= 500:
-            raise UndeliveredError(f"{where} answered {status}", _retry_after_sec(response))
+            pause = retry_after_sec(response.headers.get("Retry-After")) or 0.0
+            raise UndeliveredError(f"{where} answered {status}", pause)
         if not response.is_success:
             raise RefusedCallbackError(f"{where} answered {status}")
         answer = bytearray()
@@ -130,8 +132,3 @@ def _report(answer: bytes) -> TrajectoryReport | None:
     except (ValueError, RecursionError):
         return None  # an acknowledgement need not be JSON
     return report_from_response(decoded)
-
-
-def _retry_after_sec(response: httpx.Response) -> float:
-    value = response.headers.get("Retry-After", "").strip()
-    return float(value) if value.isdecimal() and len(value) < 10 else 0.0

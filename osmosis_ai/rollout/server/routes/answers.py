@@ -7,9 +7,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from osmosis_ai.common.texts import clean_text
 from osmosis_ai.rollout.server.errors import RefusedError
 from osmosis_ai.rollout.server.store import StoreError
-from osmosis_ai.rollout.server.wire import clean_text
 from osmosis_ai.rollout.types.protocol import RolloutInitRequest
 
 
@@ -69,24 +69,14 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(StoreError, _unavailable)
 
 
-def refused(exc: RefusedError) -> Response:
-    """The answer that a refusal is."""
-    return JSONResponse({"detail": clean_text(exc.detail)}, exc.status_code, exc.headers)
-
-
-def unavailable(exc: StoreError) -> Response:
-    """The answer while the store does not."""
-    return JSONResponse({"detail": str(exc)}, 503, {"Retry-After": "1"})
-
-
 async def _refused(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, RefusedError)
-    return refused(exc)
+    return JSONResponse({"detail": clean_text(exc.detail)}, exc.status_code, exc.headers)
 
 
 async def _unavailable(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, StoreError)
-    return unavailable(exc)
+    return JSONResponse({"detail": str(exc)}, 503, {"Retry-After": "1"})
 
 
 async def _invalid(request: Request, exc: Exception) -> Response:

@@ -14,8 +14,8 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from osmosis_ai.rollout.server.errors import RefusedError
 from osmosis_ai.rollout.server.routes.answers import answers
 from osmosis_ai.rollout.server.service import RolloutService
+from osmosis_ai.rollout.server.store.events import CANCEL_ASKED, Event
 from osmosis_ai.rollout.server.store.feed import Feed
-from osmosis_ai.rollout.server.store.rows import CANCEL_ASKED, Event
 
 STREAM_SEC = 3600.0
 """A stream ends then; its reader comes again with the last id, as readers of streams do."""
@@ -46,7 +46,7 @@ def event_routes(service: RolloutService) -> APIRouter:
 
         An event ``gap`` says that some before the next one are not kept any more.
         """
-        feed = service.parts.store.feed
+        feed = service.parts.context.store.feed
         if open_streams >= MAX_STREAMS:
             raise RefusedError(429, f"{MAX_STREAMS} streams are open already")
         after = await feed.last() if last_event_id is None else int(last_event_id)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Header, Path, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 
@@ -70,7 +70,17 @@ def protocol_routes(
     )
     async def start(request: RolloutInitRequest) -> Response:
         """Start a rollout. The same request again is the same admission."""
-        return await admitted(service, request)
+        answer = await service.parts.admitter.admit(request)
+        if request.protocol == "callback":
+            return JSONResponse({}, 202)
+        admission = RolloutInitResponse(
+            rollout_id=answer.rollout_id,
+            status=answer.status,
+            polling_lease_token=answer.token,
+            result_wait_timeout_sec=service.settings.windows.wait,
+            polling_lease_timeout_sec=service.settings.windows.lease,
+        )
+        return JSONResponse(admission.model_dump(mode="json"), 202)
 
     @router.get(
         "/rollout/{rollout_id}/result",
@@ -78,7 +88,6 @@ def protocol_routes(
         responses=answers(404, 503),
     )
     async def result(
-        request: Request,
         rollout_id: RolloutPath,
         lease: Annotated[str, Header(alias=POLLING_LEASE_HEADER, min_length=1)],
         seen: RolloutStatus | None = None,
@@ -87,34 +96,12 @@ def protocol_routes(
 
         Without ``seen`` it is the one of the last answer.
         """
-        return await polled(service, rollout_id, lease, seen)
+        body = await service.parts.queries.poll(rollout_id, lease, seen)
+        return Response(body, media_type="application/json")
 
     @router.post("/rollout/cancel", responses=answers(400, 408, 413, 503))
     async def cancel(request: CancelRolloutsRequest) -> CancelRolloutsResponse:
         """Cancel rollouts, whichever server runs them."""
-        return CancelRolloutsResponse(dispositions=await service.parts.polling.cancel(request))
+        return CancelRolloutsResponse(dispositions=await service.parts.queries.cancel(request))
 
     return router
-
-
-async def admitted(service: RolloutService, request: RolloutInitRequest) -> Response:
-    """Admit a rollout and answer as its protocol has it."""
-    taken = await service.parts.admitting.admit(request)
-    if request.protocol == "callback":
-        return JSONResponse({}, 202)
-    admission = RolloutInitResponse(
-        rollout_id=taken.rollout_id,
-        status=taken.status,
-        polling_lease_token=taken.token,
-        result_wait_timeout_sec=service.settings.windows.wait,
-        polling_lease_timeout_sec=service.settings.windows.lease,
-    )
-    return JSONResponse(admission.model_dump(mode="json"), 202)
-
-
-async def polled(
-    service: RolloutService, rollout_id: str, token: str, seen: RolloutStatus | None
-) -> Response:
-    """Wait for a change and answer with where the rollout is."""
-    body = await service.parts.polling.poll(rollout_id, token, seen)
-    return Response(body, media_type="application/json")

@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from starlette.types import Receive, Scope, Send
 
 from osmosis_ai.rollout.artifacts import ARTIFACTS
-from osmosis_ai.rollout.server.describing import describe, page, read_cursor, read_time
+from osmosis_ai.rollout.server.describing import Time, describe, page, read_cursor
 from osmosis_ai.rollout.server.errors import RefusedError
 from osmosis_ai.rollout.server.files import (
     CONTENT_TYPES,
@@ -22,7 +22,7 @@ from osmosis_ai.rollout.server.files import (
     list_below,
     open_below,
 )
-from osmosis_ai.rollout.server.polling import unknown
+from osmosis_ai.rollout.server.queries import unknown
 from osmosis_ai.rollout.server.routes.answers import answers
 from osmosis_ai.rollout.server.routes.protocol import RolloutPath
 from osmosis_ai.rollout.server.service import RolloutService
@@ -55,9 +55,7 @@ def record_routes(service: RolloutService, max_file_bytes: int) -> APIRouter:
     async def rollouts(
         status: Annotated[list[RolloutStatus] | SkipJsonSchema[None], Query()] = None,
         prefix: str = "",
-        since: Annotated[
-            str | SkipJsonSchema[None], Query(json_schema_extra={"format": "date-time"})
-        ] = None,
+        since: Time | SkipJsonSchema[None] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         cursor: _Cursor | SkipJsonSchema[None] = None,
     ) -> RolloutList:
@@ -68,17 +66,17 @@ def record_routes(service: RolloutService, max_file_bytes: int) -> APIRouter:
         wanted = Wanted(
             frozenset(status or ()),
             prefix,
-            read_time(since),
+            None if since is None else since.timestamp(),
             before,
             limit + 1,
         )
-        return page(list(await service.parts.store.select(wanted)), limit)
+        return page(list(await service.parts.context.store.select(wanted)), limit)
 
     @router.get("/rollout/{rollout_id}/status", responses=answers(404, 503))
     async def status_of(rollout_id: RolloutPath) -> RolloutRecord:
         """Where a rollout is; never waits."""
         parts = service.parts
-        record = await parts.polling.record(rollout_id)
+        record = await parts.queries.record(rollout_id)
         if record is None:
             raise unknown(rollout_id)
         described = describe(record)

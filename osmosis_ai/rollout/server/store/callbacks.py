@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Select, and_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -11,82 +11,98 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from osmosis_ai.rollout.server.callbacks.auth import ControllerAuth
 from osmosis_ai.rollout.server.callbacks.entries import Callback, CallbackKind, Pending
+from osmosis_ai.rollout.server.store.change import Change
 from osmosis_ai.rollout.server.store.keys import CredentialsLostError, StoreKeys
-from osmosis_ai.rollout.server.store.rows import NewCallback
 from osmosis_ai.rollout.server.store.tables import callbacks, rollouts
-from osmosis_ai.rollout.server.store.writer import Change, Writer
+from osmosis_ai.rollout.server.store.writer import Writer
 
 _PENDING = "pending"
 _KEY = "controller_api_key"
 
 
 @dataclass(frozen=True)
-class _Progress:
+class NewCallback(Change[bool]):
+    """A callback to keep; gives back ``False`` if its rollout is gone or had one of its kind.
+
+    ``sealed`` is what the store's keys made of the trainer's key.
+    """
+
+    rollout_id: str
+    kind: str
+    url: str
+    body: bytes
+    sealed: bytes | None
+    created_at: float
+
+    @classmethod
+    async def apply(cls, connection: AsyncConnection, changes: Sequence[Self]) -> Sequence[bool]:
+        """Insert the callbacks that are new."""
+        known = await connection.execute(
+            select(rollouts.c.id, rollouts.c.number).where(
+                rollouts.c.id.in_([new.rollout_id for new in changes])
+            )
+        )
+        numbers = {row.id: row.number for row in known}
+        rows = [new._row(numbers[new.rollout_id]) for new in changes if new.rollout_id in numbers]
+        if not rows:
+            return [False] * len(changes)
+        kind = postgresql if connection.dialect.name == "postgresql" else sqlite
+        adding = (
+            kind.insert(callbacks)
+            .on_conflict_do_nothing(index_elements=[callbacks.c.rollout, callbacks.c.kind])
+            .returning(callbacks.c.rollout, callbacks.c.kind)
+        )
+        added = {(row.rollout, row.kind) for row in await connection.execute(adding, rows)}
+        return [(numbers.get(new.rollout_id), new.kind) in added for new in changes]
+
+    def _row(self, rollout_number: int) -> dict[str, Any]:
+        return {
+            "rollout": rollout_number,
+            "kind": self.kind,
+            "state": _PENDING,
+            "url": self.url,
+            "body": self.body,
+            "sealed": self.sealed,
+            "created_at": self.created_at,
+            "attempts": 0,
+            "next_attempt_at": 0.0,
+        }
+
+
+@dataclass(frozen=True)
+class CallbackUpdate(Change[None]):
+    """New values for columns of a callback."""
+
     rollout_id: str
     kind: str
     values: dict[str, Any]
 
-
-async def add_callbacks(connection: AsyncConnection, items: Sequence[NewCallback]) -> list[bool]:
-    """Keep callbacks; ``False`` where the rollout is gone or had one of the kind."""
-    if not items:
-        return []
-    known = await connection.execute(
-        select(rollouts.c.id, rollouts.c.number).where(
-            rollouts.c.id.in_([item.rollout_id for item in items])
-        )
-    )
-    numbers = {row.id: row.number for row in known}
-    rows = [
-        {
-            "rollout": numbers[item.rollout_id],
-            "kind": item.kind,
-            "state": _PENDING,
-            "url": item.url,
-            "body": item.body,
-            "sealed": item.sealed,
-            "created_at": item.created_at,
-            "attempts": 0,
-            "next_attempt_at": 0.0,
-        }
-        for item in items
-        if item.rollout_id in numbers
-    ]
-    if not rows:
-        return [False] * len(items)
-    kind = postgresql if connection.dialect.name == "postgresql" else sqlite
-    adding = (
-        kind.insert(callbacks)
-        .on_conflict_do_nothing(index_elements=[callbacks.c.rollout, callbacks.c.kind])
-        .returning(callbacks.c.rollout, callbacks.c.kind)
-    )
-    added = {(row.rollout, row.kind) for row in await connection.execute(adding, rows)}
-    return [(numbers.get(item.rollout_id), item.kind) in added for item in items]
+    @classmethod
+    async def apply(cls, connection: AsyncConnection, changes: Sequence[Self]) -> Sequence[None]:
+        """Set the values."""
+        for change in changes:
+            number = select(rollouts.c.number).where(rollouts.c.id == change.rollout_id)
+            await connection.execute(
+                update(callbacks)
+                .where(
+                    callbacks.c.rollout == number.scalar_subquery(),
+                    callbacks.c.kind == change.kind,
+                )
+                .values(**change.values)
+            )
+        return [None] * len(changes)
 
 
-async def _progress(connection: AsyncConnection, items: Sequence[_Progress]) -> Sequence[None]:
-    for item in items:
-        number = select(rollouts.c.number).where(rollouts.c.id == item.rollout_id)
-        await connection.execute(
-            update(callbacks)
-            .where(callbacks.c.rollout == number.scalar_subquery(), callbacks.c.kind == item.kind)
-            .values(**item.values)
-        )
-    return [None] * len(items)
-
-
-ADD: Change[NewCallback, bool] = Change(5, add_callbacks)
-PROGRESS: Change[_Progress, None] = Change(7, _progress)
-
-
-class CallbackRows:
+class StoredCallbacks:
     """The ``CallbackStore`` of one server: what it has to deliver is what its rollouts left."""
 
-    def __init__(self, engine: AsyncEngine, writer: Writer, keys: StoreKeys, server: str) -> None:
-        self._engine = engine
+    def __init__(
+        self, database: AsyncEngine, writer: Writer, keys: StoreKeys, server_id: str
+    ) -> None:
+        self._database = database
         self._writer = writer
         self._keys = keys
-        self._server = server
+        self._server_id = server_id
         self._unsealed: dict[tuple[str, str], ControllerAuth] = {}
 
     def prepared(self, callback: Callback) -> NewCallback:
@@ -105,11 +121,11 @@ class CallbackRows:
 
     async def add(self, callback: Callback) -> bool:
         """Keep a new callback, unless its rollout had one of its kind."""
-        return await self._writer.submit(ADD, self.prepared(callback))
+        return await self._writer.submit(self.prepared(callback))
 
     async def pending(self) -> Sequence[Pending]:
         """The callbacks that this server has to deliver."""
-        async with self._engine.connect() as connection:
+        async with self._database.connect() as connection:
             rows = (await connection.execute(self._mine())).all()
         return [
             Pending(
@@ -127,7 +143,7 @@ class CallbackRows:
         """The whole callback, while it is pending and this server's."""
         wanted = self._mine().where(rollouts.c.id == rollout_id, callbacks.c.kind == kind.value)
         query = wanted.add_columns(callbacks.c.body, callbacks.c.sealed)
-        async with self._engine.connect() as connection:
+        async with self._database.connect() as connection:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             return None
@@ -165,7 +181,7 @@ class CallbackRows:
             "next_attempt_at": next_attempt_at,
             "problem": _text(problem),
         }
-        await self._writer.submit(PROGRESS, _Progress(rollout_id, kind.value, values))
+        await self._writer.submit(CallbackUpdate(rollout_id, kind.value, values))
 
     async def delivered(self, rollout_id: str, kind: CallbackKind) -> None:
         """Note that the trainer has it."""
@@ -178,7 +194,7 @@ class CallbackRows:
     async def _end(self, rollout_id: str, kind: CallbackKind, values: dict[str, Any]) -> None:
         self._unsealed.pop((rollout_id, kind.value), None)
         ended = {**values, "body": None, "sealed": None}
-        await self._writer.submit(PROGRESS, _Progress(rollout_id, kind.value, ended))
+        await self._writer.submit(CallbackUpdate(rollout_id, kind.value, ended))
 
     def _mine(self) -> Select[Any]:
         return (
@@ -191,7 +207,7 @@ class CallbackRows:
                 callbacks.c.next_attempt_at,
             )
             .join(rollouts, rollouts.c.number == callbacks.c.rollout)
-            .where(and_(callbacks.c.state == _PENDING, rollouts.c.owner == self._server))
+            .where(and_(callbacks.c.state == _PENDING, rollouts.c.owner == self._server_id))
         )
 
 

@@ -1,4 +1,4 @@
-"""Following the store's events: of this server, and of others that share a PostgreSQL store."""
+"""Follows the store's events, of this server and of others that share a PostgreSQL store."""
 
 import asyncio
 import logging
@@ -11,9 +11,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from osmosis_ai.rollout.server.store.errors import StoreError
-from osmosis_ai.rollout.server.store.rows import Event
+from osmosis_ai.rollout.server.store.events import Event
 from osmosis_ai.rollout.server.store.tables import events
 from osmosis_ai.rollout.server.store.writer import CHANNEL
+from osmosis_ai.rollout.server.wakeup import Wakeup, within
 
 logger = logging.getLogger(__name__)
 
@@ -26,32 +27,30 @@ BATCH = 500
 class Feed:
     """The events, and a way to wait for more of them."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._shared = engine.dialect.name == "postgresql"
-        self._more = asyncio.Event()
+    def __init__(self, database: AsyncEngine) -> None:
+        self._database = database
+        self._more = Wakeup()
 
     def wake(self) -> None:
         """Say that there may be more events."""
-        more, self._more = self._more, asyncio.Event()
-        more.set()
+        self._more.wake()
 
     async def last(self) -> int:
         """The number of the latest event; 0 when there is none."""
-        async with self._engine.connect() as connection:
+        async with self._database.connect() as connection:
             found = await connection.execute(select(func.max(events.c.seq)))
             return found.scalar() or 0
 
     async def first(self) -> int:
         """The number of the oldest event that is kept; 0 when there is none."""
-        async with self._engine.connect() as connection:
+        async with self._database.connect() as connection:
             found = await connection.execute(select(func.min(events.c.seq)))
             return found.scalar() or 0
 
     async def after(self, seq: int, limit: int = BATCH) -> Sequence[Event]:
         """The events that follow ``seq``, oldest first."""
         query = select(events).where(events.c.seq > seq).order_by(events.c.seq).limit(limit)
-        async with self._engine.connect() as connection:
+        async with self._database.connect() as connection:
             rows = (await connection.execute(query)).all()
         return [Event(row.seq, row.rollout_id, row.status, row.at) for row in rows]
 
@@ -59,16 +58,11 @@ class Feed:
         """The same, waiting for one to come; empty when none came in time."""
         deadline = asyncio.get_running_loop().time() + timeout_sec
         while True:
-            more = self._more
+            more = self._more.next
             found = await self.after(seq)
             left = deadline - asyncio.get_running_loop().time()
-            if found or left <= 0:
+            if found or left <= 0 or not await within(more, left):
                 return found
-            try:
-                async with asyncio.timeout(left):
-                    await more.wait()
-            except TimeoutError:
-                return []
 
     async def follow(self, on_events: Callable[[Sequence[Event]], Awaitable[None]]) -> None:
         """Tell of every event from now on, in order, until cancelled. For shared stores."""
@@ -92,7 +86,7 @@ class Feed:
         while True:
             try:
                 async with AsyncExitStack() as stack:
-                    connection = await stack.enter_async_context(self._engine.connect())
+                    connection = await stack.enter_async_context(self._database.connect())
                     raw = await connection.get_raw_connection()
                     driver = raw.driver_connection
                     assert driver is not None

@@ -1,16 +1,16 @@
-"""Forgetting: results after their retention, records by age and by count."""
+"""Forgets results after their retention, and records by age and by count."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 from sqlalchemy import and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from osmosis_ai.rollout.server.store.rollouts import is_pending
-from osmosis_ai.rollout.server.store.rows import Pruned
+from osmosis_ai.rollout.server.store.change import Change
+from osmosis_ai.rollout.server.store.records import has_pending_callback
 from osmosis_ai.rollout.server.store.tables import events, rollouts
-from osmosis_ai.rollout.server.store.writer import Change
 
 BATCH = 500
 """Rows per transaction, so that a prune never holds up an admission for long."""
@@ -24,42 +24,51 @@ class Keep:
     count: int
 
 
-async def _prune(connection: AsyncConnection, items: Sequence[Keep]) -> Sequence[Pruned]:
-    return [await _prune_one(connection, item) for item in items]
+@dataclass(frozen=True)
+class Pruned:
+    """What a pruning removed."""
+
+    results: int = 0
+    records: int = 0
+    ids: tuple[str, ...] = field(default=(), repr=False)
 
 
-async def _prune_one(connection: AsyncConnection, keep: Keep) -> Pruned:
-    now = time.time()
-    expired = and_(rollouts.c.expires_at <= now, rollouts.c.result.is_not(None))
-    numbers = select(rollouts.c.number).where(expired).limit(BATCH)
-    dropped = await connection.execute(
-        update(rollouts).where(rollouts.c.number.in_(numbers)).values(result=None)
-    )
-    ended = and_(rollouts.c.expires_at <= now, ~is_pending(rollouts.c.number))
-    kept = await connection.execute(
-        select(func.count()).select_from(rollouts).where(rollouts.c.finished_at.is_not(None))
-    )
-    surplus = max(0, (kept.scalar() or 0) - keep.count)
-    oldest = (
-        select(rollouts.c.number)
-        .where(ended)
-        .order_by(rollouts.c.finished_at, rollouts.c.number)
-        .limit(min(surplus, BATCH))
-    )
-    aged = (
-        select(rollouts.c.number)
-        .where(ended, rollouts.c.finished_at <= now - keep.age_sec)
-        .limit(BATCH)
-    )
-    gone: list[str] = []
-    for chosen in ([oldest] if surplus else []) + [aged]:
-        found = [row.number for row in await connection.execute(chosen)]
-        removed = await connection.execute(
-            delete(rollouts).where(rollouts.c.number.in_(found)).returning(rollouts.c.id)
+@dataclass(frozen=True)
+class Prune(Change[Pruned]):
+    """Forgets one batch of what is not to be kept."""
+
+    keep: Keep
+
+    @classmethod
+    async def apply(cls, connection: AsyncConnection, changes: Sequence[Self]) -> Sequence[Pruned]:
+        """Remove results, records and events."""
+        return [await change._prune(connection) for change in changes]
+
+    async def _prune(self, connection: AsyncConnection) -> Pruned:
+        now = time.time()
+        expired = and_(rollouts.c.expires_at <= now, rollouts.c.result.is_not(None))
+        numbers = select(rollouts.c.number).where(expired).limit(BATCH)
+        dropped = await connection.execute(
+            update(rollouts).where(rollouts.c.number.in_(numbers)).values(result=None)
         )
-        gone += [row.id for row in removed]
-    await _prune_events(connection, now - keep.age_sec, 8 * keep.count)
-    return Pruned(dropped.rowcount, len(gone), tuple(gone))
+        ended_ones = (
+            select(rollouts.c.number, rollouts.c.id)
+            .where(rollouts.c.expires_at <= now, ~has_pending_callback(rollouts.c.number))
+            .order_by(rollouts.c.finished_at, rollouts.c.number)
+        )
+        kept = await connection.execute(
+            select(func.count()).select_from(rollouts).where(rollouts.c.finished_at.is_not(None))
+        )
+        surplus = max(0, (kept.scalar() or 0) - self.keep.count)
+        surplus_ones = ended_ones.limit(min(surplus, BATCH))
+        aged = ended_ones.where(rollouts.c.finished_at <= now - self.keep.age_sec).limit(BATCH)
+        gone: list[str] = []
+        for chosen in ([surplus_ones] if surplus else []) + [aged]:
+            found = {row.number: row.id for row in await connection.execute(chosen)}
+            await connection.execute(delete(rollouts).where(rollouts.c.number.in_(list(found))))
+            gone += found.values()
+        await _prune_events(connection, now - self.keep.age_sec, 8 * self.keep.count)
+        return Pruned(dropped.rowcount, len(gone), tuple(gone))
 
 
 async def _prune_events(connection: AsyncConnection, before: float, count: int) -> None:
@@ -80,6 +89,3 @@ async def _prune_events(connection: AsyncConnection, before: float, count: int) 
             )
         )
     )
-
-
-PRUNE: Change[Keep, Pruned] = Change(30, _prune)

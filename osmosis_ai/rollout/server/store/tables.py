@@ -46,7 +46,7 @@ rollouts = Table(
     Column("lease_until", Double),
     Column("disposition", String),
     Column("result", LargeBinary),
-    Column("ending", LargeBinary),
+    Column("ending", LargeBinary),  # what records show as their summary
     Column("expires_at", Double),
     sqlite_autoincrement=True,
 )

@@ -3,16 +3,16 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
+from osmosis_ai.rollout.server.store.change import Change
 from osmosis_ai.rollout.server.store.errors import StoreClosedError, StoreUnavailableError
 
 logger = logging.getLogger(__name__)
@@ -23,39 +23,37 @@ _LARGEST_BATCH = 200
 """Bounds how long one batch keeps the event loop busy with building statements."""
 
 _WOKEN_AT_ONCE = 4
-"""Who waited goes on in turns, so that timers and other requests come in between."""
-
-
-@dataclass(frozen=True)
-class Change[T, R]:
-    """A kind of change that is made to many rollouts with few statements.
-
-    ``apply`` returns one result per item. Within one commit changes of a lower
-    ``rank`` come first.
-    """
-
-    rank: int
-    apply: Callable[[AsyncConnection, Sequence[T]], Awaitable[Sequence[R]]]
+"""Submitters go on a few at a time, so that timers and other requests come in between."""
 
 
 @dataclass
 class _Job:
-    change: Change[Any, Any]
-    item: Any
+    change: Change[Any]
     done: asyncio.Future[Any]
 
 
 class Writer:
-    """Commits what is submitted, in batches: who comes while a commit runs shares the next.
+    """Commits changes in batches: what is submitted while a commit runs shares the next one.
 
     Commits of all servers of a PostgreSQL store follow one another, so events
     have the order in which they appear.
+
+    Args:
+        database: what is written to.
+        kinds: every kind of change, in the order in which one commit writes them.
+        on_commit: called after each commit.
     """
 
-    def __init__(self, engine: AsyncEngine, on_commit: Callable[[], None]) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        database: AsyncEngine,
+        kinds: Sequence[type[Change[Any]]],
+        on_commit: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._kinds = kinds
         self._on_commit = on_commit
-        self._shared = engine.dialect.name == "postgresql"
+        self._shared = database.dialect.name == "postgresql"
         self._jobs: deque[_Job] = deque()
         self._wanted = asyncio.Event()
         self._closing = False
@@ -71,24 +69,25 @@ class Writer:
             self._wanted.set()
             await writing
 
-    async def submit[T, R](self, change: Change[T, R], item: T) -> R:
+    async def submit[R](self, change: Change[R]) -> R:
         """Make a change; durable when this returns. Cancelling the caller does not undo it.
 
         Raises:
             StoreUnavailableError: it was not made.
             StoreClosedError: nor will it be.
         """
-        result: R = await asyncio.shield(self.post(change, item))
-        return result
+        return await self.post(change)
 
-    def post[T, R](self, change: Change[T, R], item: T) -> asyncio.Future[R]:
-        """The same for who does not wait."""
+    def post[R](self, change: Change[R]) -> asyncio.Future[R]:
+        """Make a change that nobody waits for, unless they await what is returned."""
+        if type(change) not in self._kinds:
+            raise TypeError(f"{type(change).__name__} is not among the writer's kinds of changes")
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         done.add_done_callback(_retrieve)  # nobody may be left to hear of an error
         if self._closing:
             done.set_exception(StoreClosedError("the store is closed"))
             return done
-        self._jobs.append(_Job(change, item, done))
+        self._jobs.append(_Job(change, done))
         self._wanted.set()
         return done
 
@@ -110,8 +109,9 @@ class Writer:
                 return
             logger.warning("The store did not take %d change(s): %s", len(batch), exc)
             for job in batch:
-                error = StoreUnavailableError(f"the store did not take it: {type(exc).__name__}")
-                job.done.set_exception(error)
+                if not job.done.done():
+                    problem = f"the store did not take it: {type(exc).__name__}"
+                    job.done.set_exception(StoreUnavailableError(problem))
             return
         self._on_commit()
         for number, (job, result) in enumerate(results, 1):
@@ -121,15 +121,18 @@ class Writer:
                 await asyncio.sleep(0)
 
     async def _transaction(self, batch: list[_Job]) -> list[tuple[_Job, Any]]:
+        """Write a batch, kind by kind, all or nothing; returns the result of each job."""
+        by_kind: dict[type[Change[Any]], list[_Job]] = {kind: [] for kind in self._kinds}
+        for job in batch:
+            by_kind[type(job.change)].append(job)
         results: list[tuple[_Job, Any]] = []
-        ordered = sorted(batch, key=lambda job: job.change.rank)
-        async with self._engine.begin() as connection:
+        async with self._database.begin() as connection:
             if self._shared:
                 await connection.execute(select(func.pg_advisory_xact_lock(_ORDER_LOCK)))
-            for _, group in groupby(ordered, key=lambda job: job.change.rank):
-                jobs = list(group)
-                done = await jobs[0].change.apply(connection, [job.item for job in jobs])
-                results += zip(jobs, done, strict=True)
+            for kind, jobs in by_kind.items():
+                if jobs:
+                    done = await kind.apply(connection, [job.change for job in jobs])
+                    results += zip(jobs, done, strict=True)
             if self._shared:
                 await connection.execute(select(func.pg_notify(CHANNEL, "")))
         return results

@@ -34,6 +34,22 @@ class AssertionErrorRaised(AgentWorkflow):
         raise AssertionError("it should hold")
 
 
+class _RefusedError(Exception):
+    def __init__(self, status_code: int) -> None:
+        super().__init__(f"the model answered {status_code}")
+        self.status_code = status_code
+
+
+class ModelAway(AgentWorkflow):
+    async def run(self, ctx: AgentWorkflowContext) -> Any:
+        raise _RefusedError(503)
+
+
+class ModelFull(AgentWorkflow):
+    async def run(self, ctx: AgentWorkflowContext) -> Any:
+        raise _RefusedError(400)
+
+
 class OwnTimeout(AgentWorkflow):
     async def run(self, ctx: AgentWorkflowContext) -> Any:
         raise TimeoutError("the tool took too long")

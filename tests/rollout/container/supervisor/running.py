@@ -66,15 +66,20 @@ class Host:
 
 
 @contextmanager
-def running_supervisor(folder: Path) -> Iterator[Host]:
-    """A supervisor's host, which has said that it is ready; it runs in ``folder``."""
+def running_supervisor(
+    folder: Path, *facts: str, env: dict[str, str] | None = None
+) -> Iterator[Host]:
+    """A supervisor's host, which has said that it is ready; it runs in ``folder``.
+
+    ``facts`` are told it of its sandbox, ``env`` is its environment instead of this one.
+    """
     path = folder / "host.sock"
     boot = BOOT.format(folder=str(ROOT / "osmosis_ai/rollout/container"))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        command = [sys.executable, "-I", "-c", boot, str(path)]
-        with subprocess.Popen(command, cwd=folder) as process:
+        command = [sys.executable, "-I", "-c", boot, str(path), *facts]
+        with subprocess.Popen(command, cwd=folder, env=env) as process:
             connection, _ = listener.accept()
             with connection:
                 host = Host(connection)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from osmosis_ai.rollout.container.supervisor.frames import (
@@ -16,10 +16,13 @@ from osmosis_ai.rollout.container.supervisor.frames import (
     DATA,
     ENTRY,
     HEADER,
+    INNER,
+    MANY,
     MAX_FRAME,
+    each,
     pack,
 )
-from osmosis_ai.rollout.container.supervisor.transfer import Download, Upload
+from osmosis_ai.rollout.container.supervisor.transfer import Batch, Download, Upload
 
 MIB = 1024 * 1024
 
@@ -87,6 +90,7 @@ def make(path: Path, tree: tuple[Any, ...]) -> None:
                 make(path / name, child)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(names, trees, max_size=3))
 def test_any_tree_arrives_as_it_was(children: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
@@ -196,3 +200,24 @@ def test_frames(channel: int, kind: int, payload: bytes) -> None:
     frame = pack(channel, kind, payload)
     assert HEADER.unpack_from(frame) == (channel, kind, len(payload))
     assert frame[HEADER.size :] == payload
+
+
+@given(st.lists(st.tuples(st.sampled_from([ENTRY, DATA]), st.binary() | st.just(b"x" * 20_000))))
+def test_frames_that_come_together_are_those_that_were_sent(sent: list[tuple[int, bytes]]) -> None:
+    received: list[tuple[int, bytes]] = []
+
+    def send(kind: int, payload: bytes) -> None:
+        assert HEADER.size + len(payload) <= MAX_FRAME
+        received.extend(each(kind, payload))
+
+    batch = Batch(send)
+    for kind, payload in sent:
+        batch.add(kind, payload)
+    batch.flush()
+    assert received == sent
+
+
+@pytest.mark.parametrize("payload", [b"x", INNER.pack(ENTRY, 3) + b"ab"])
+def test_frames_that_come_together_and_are_cut(payload: bytes) -> None:
+    with pytest.raises(ValueError, match="ends within a"):
+        list(each(MANY, payload))

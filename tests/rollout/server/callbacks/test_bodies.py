@@ -69,12 +69,12 @@ def test_a_dropped_sample_has_no_reward() -> None:
     assert json.loads(grader_body("r", result))["sample"]["reward"] is None
 
 
-def test_a_sample_that_json_cannot_hold_keeps_its_reward() -> None:
+def test_a_sample_that_json_cannot_hold_is_sent_as_text() -> None:
     odd = RolloutSample(messages=[{"content": b"\xff"}], label="4", reward=0.5)
     result = ExecutionResult(status=RolloutStatus.SUCCESS, sample=odd)
     graded = json.loads(grader_body("r", result))
     assert (graded["sample"]["reward"], graded["sample"]["label"]) == (0.5, "4")
-    assert graded["sample"]["messages"] == []
+    assert graded["sample"]["messages"] == [{"content": "/w=="}]
 
 
 @pytest.mark.parametrize("category", list(RolloutErrorCategory))

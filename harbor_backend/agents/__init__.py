@@ -1,1 +1,0 @@
-"""Harbor agents of our own."""

@@ -1,0 +1,1 @@
+"""What a trial is, and what can go wrong with it."""

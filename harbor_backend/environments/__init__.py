@@ -1,1 +1,0 @@
-"""Harbor environments of our own, and the choice between them and Harbor's."""

@@ -1,0 +1,1 @@
+"""Job directories: results in Harbor's own layout and models, for Harbor's own tools."""

@@ -1,0 +1,1 @@
+"""Harbor's own agents on the rollout's model."""

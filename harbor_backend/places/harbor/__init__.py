@@ -1,0 +1,1 @@
+"""Harbor's own environments, as they are."""

@@ -1,0 +1,1 @@
+"""What runs in sandboxes: agents, graders, and the runtime that holds them."""

@@ -1,0 +1,1 @@
+"""One trial, from its task to its outcome, in the order of its life."""

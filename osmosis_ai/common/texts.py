@@ -1,0 +1,39 @@
+"""Texts of a known size that every format can hold: errors and notes come from untrusted code."""
+
+from collections.abc import Iterable
+
+MAX_ERROR_CHARACTERS = 16_384
+"""Of one error's text."""
+MAX_NOTE_CHARACTERS = 2_048
+"""Of one note or warning."""
+MAX_NOTES = 100
+"""Notes, or warnings, of one result."""
+
+
+def shortened(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
+    """The text; of one of more than ``limit`` characters its beginning and end, and a mark."""
+    if len(text) <= limit:
+        return text
+    mark = f" [… shortened from {len(text)} characters …] "
+    rest = max(limit - len(mark), 0)
+    tail = rest // 2
+    return f"{text[: rest - tail]}{mark}{text[len(text) - tail :]}"
+
+
+def clean_text(text: str) -> str:
+    """Replace what UTF-8 cannot hold: lone surrogates become U+FFFD, pairs one character."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def note_text(text: str) -> str:
+    """A text as a note holds it."""
+    return shortened(clean_text(text), MAX_NOTE_CHARACTERS)
+
+
+def bounded_notes(notes: Iterable[str]) -> list[str]:
+    """The first notes, and how many more there were."""
+    found = list(notes)
+    kept, more = [note_text(note) for note in found[:MAX_NOTES]], len(found) - MAX_NOTES
+    return kept if more <= 0 else [*kept, f"[{more} more notes, left out]"]

@@ -1,0 +1,55 @@
+"""Texts of a known size."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from osmosis_ai.common.texts import (
+    MAX_NOTE_CHARACTERS,
+    MAX_NOTES,
+    bounded_notes,
+    clean_text,
+    note_text,
+    shortened,
+)
+
+ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=300)
+
+
+@given(ANY_TEXT, st.integers(60, 200))
+def test_a_shortened_text_keeps_its_beginning_and_end(text: str, limit: int) -> None:
+    found = shortened(text, limit)
+    if len(text) <= limit:
+        assert found == text
+        return
+    before, mark, after = found.partition(f" [… shortened from {len(text)} characters …] ")
+    assert mark
+    assert len(found) == limit
+    assert text.startswith(before)
+    assert text.endswith(after)
+    assert 0 <= len(before) - len(after) <= 1
+
+
+def test_an_error_of_megabytes() -> None:
+    found = shortened("head " + "x" * 5_000_000 + " tail")
+    assert len(found) == 16_384
+    assert (found[:5], found[-5:]) == ("head ", " tail")
+
+
+@given(st.lists(ANY_TEXT | st.just("x" * 5000), max_size=150))
+def test_notes_are_few_short_and_valid_text(notes: list[str]) -> None:
+    found = bounded_notes(notes)
+    for note in found:
+        assert len(note) <= MAX_NOTE_CHARACTERS
+        note.encode()
+    more = len(notes) - MAX_NOTES
+    assert found[:MAX_NOTES] == [note_text(note) for note in notes[:MAX_NOTES]]
+    assert found[MAX_NOTES:] == ([f"[{more} more notes, left out]"] if more > 0 else [])
+
+
+@given(ANY_TEXT)
+def test_clean_text_is_utf_8_and_touches_nothing_else(text: str) -> None:
+    cleaned = clean_text(text)
+    cleaned.encode()
+    assert clean_text(cleaned) == cleaned
+    if not any("\ud800" <= char <= "\udfff" for char in text):
+        assert cleaned == text

@@ -72,6 +72,8 @@ class HarborBackend(LifecycleBackend):
     - ``agent_base_url``, ``agent_bind``: for agents and graders that call a model from
       inside a SkyPilot sandbox, this process's URL as sandboxes reach it, a service in
       the cluster or public HTTPS, and the ``host:port`` that the gateway listens on.
+    - ``workflow_rewards``: a reward that the workflow itself sets counts, where neither
+      grader nor tests set another; else it is cleared.
     - ``max_queue_depth``: how many rollouts may wait before ``has_capacity()``
       says no.
 
@@ -109,6 +111,7 @@ class HarborBackend(LifecycleBackend):
         verified_tasks: bool | Collection[str] = False,
         keep_sandboxes: bool = False,
         force_build: bool = False,
+        workflow_rewards: bool = False,
     ) -> None:
         arguments = ProgramArguments(
             agent, workflow_config, grader, grader_config, code_dir, bundle
@@ -164,6 +167,7 @@ class HarborBackend(LifecycleBackend):
             gateway=self.gateway,
             options=AgentOptions(model_name, native_agent_kwargs or {}, agent_setup_timeout_sec),
             shared_grading=grader_sandbox == "shared",
+            workflow_rewards=workflow_rewards,
             work_dir=self._work_dir,
             trials_dir=Path(trials_dir or self._work_dir / "trials").expanduser().resolve(),
         )

@@ -16,6 +16,7 @@ from osmosis_ai.common.observer import (
     phase,
 )
 from osmosis_ai.rollout.artifacts import artifact_root, provision_artifacts_dir
+from osmosis_ai.rollout.backend.believed import believed, upstream_failed
 from osmosis_ai.rollout.backend.calls import mark_untrainable, report_calls
 from osmosis_ai.rollout.backend.gateway import BackendGateway, as_model
 from osmosis_ai.rollout.backend.lifecycle import LifecycleBackend
@@ -51,6 +52,8 @@ class LocalBackend(LifecycleBackend):
     ``ctx.judge``; see ``BackendGateway``.
     ``max_queue_depth`` bounds how many rollouts may wait for a workflow slot
     before ``has_capacity()`` says no (``None``: any number).
+    ``workflow_rewards``: a reward that the workflow itself sets counts, where no
+    grader sets another; else it is cleared.
 
     Raises:
         ValueError, TypeError, ImportError: an argument does not resolve to
@@ -67,6 +70,7 @@ class LocalBackend(LifecycleBackend):
         judge: str | None = None,
         judge_api_key: str | None = None,
         max_queue_depth: int | None = None,
+        workflow_rewards: bool = False,
     ) -> None:
         self.workflow = resolve_workflow(workflow)
         self.workflow_config = resolve_config(
@@ -78,6 +82,7 @@ class LocalBackend(LifecycleBackend):
             raise ValueError(f"max_queue_depth must be at least 1 or None, got {max_queue_depth}")
         super().__init__(BackendGateway(judge, judge_api_key))
         self.max_queue_depth = max_queue_depth
+        self.workflow_rewards = workflow_rewards
         self._artifact_root = artifact_root()
         self._workflow_slots = _slots(self.workflow_config, DEFAULT_MAX_CONCURRENT)
         self._grader_slots = _slots(self.grader_config, math.inf)
@@ -112,6 +117,13 @@ class LocalBackend(LifecycleBackend):
                 artifacts_dir=artifacts_dir,
             )
         endpoint = None if context is None else context.endpoint
+        # Nobody sees what happens between a workflow and a model that it calls directly.
+        is_direct = context is not None and endpoint is None and bool(context.chat_completions_url)
+        result = believed(
+            result,
+            service_failed=is_direct or upstream_failed(endpoint),
+            workflow_rewards=self.workflow_rewards,
+        )
         report_calls(result, endpoint, "model_calls")
         mark_untrainable(result, endpoint)
         return result

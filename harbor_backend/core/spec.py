@@ -78,7 +78,8 @@ class TrialSpec:
 
     ``runtime`` is what has to be at ``/opt/osmosis`` in its sandboxes.
     ``agent_timeout_sec`` is the request's, else the task's. ``policy`` is the
-    agent's model and ``judge`` the grader's, where there is one.
+    agent's model and ``judge`` the grader's, where there is one. ``workflow_rewards``
+    lets a reward count that the workflow itself set.
     """
 
     name: str
@@ -92,6 +93,7 @@ class TrialSpec:
     policy: Model | None = None
     judge: Model | None = None
     shared_grading: bool = False
+    workflow_rewards: bool = False
 
     @property
     def trial_dir(self) -> Path:

@@ -34,6 +34,7 @@ class TrialPlanner:
     gateway: BackendGateway
     options: AgentOptions
     shared_grading: bool
+    workflow_rewards: bool
     work_dir: Path
     trials_dir: Path
 
@@ -72,6 +73,7 @@ class TrialPlanner:
             policy=_model(place, policy, inside=self.program.runs_inside),
             judge=_model(place, judge, inside=True),
             shared_grading=self.shared_grading,
+            workflow_rewards=self.workflow_rewards,
         )
         place.check(spec)
         return spec, place

@@ -14,6 +14,7 @@ from harbor_backend.errors import WorkflowFailedError
 from harbor_backend.places.sandbox import ModelRoute, Role, Sandbox, sandbox_of
 from harbor_backend.trial.phase import run_phase
 from osmosis_ai import __version__
+from osmosis_ai.rollout.backend.believed import believed, upstream_failed
 from osmosis_ai.rollout.container.files import GATEWAY_SOCKET, ContainerInput
 from osmosis_ai.rollout.execution import with_label
 from osmosis_ai.rollout.types.execution import ExecutionResult
@@ -65,6 +66,12 @@ class WorkflowAgent(BaseAgent):
         trial = self._trial
         task = _task(trial, instruction, self._route)
         result = await run_phase(self._sandbox, AGENT, task, self.logs_dir / "workflow.log")
+        endpoint = None if trial.spec.policy is None else trial.spec.policy.endpoint
+        result = believed(
+            result,
+            service_failed=upstream_failed(endpoint),
+            workflow_rewards=trial.spec.workflow_rewards,
+        )
         result = with_label(result, trial.spec.request.label)
         trial.results.workflow = _joined(trial.results.workflow, result)
         if result.status is not RolloutStatus.SUCCESS:

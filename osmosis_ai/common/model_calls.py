@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from array import array
 
+SERVICE_STATUSES = frozenset({401, 402, 403, 429, 500, 502, 503, 504})
+"""Of a service that does not serve, by the published contract; 400 is the caller's."""
+
 type Kind = Literal["policy", "judge"]
 type Api = Literal["chat_completions", "responses", "responses_as_chat"]
 

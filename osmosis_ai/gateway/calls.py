@@ -32,6 +32,7 @@ class OpenCall:
         self.admitted = False
         self.refused = False
         self.streamed = False
+        self.upstream_failed = False
         self.request: Body | None = None
         self.request_model: str | None = None
         self.response: Body | None = None
@@ -63,6 +64,7 @@ class OpenCall:
             return
         answer = self.answer
         if answer is not None and answer.error is not None:
+            self.upstream_failed = True
             self.fail(502 if self.streamed else self._status, answer.error)
         self._committed = True
         if self.streamed and answer is not None:

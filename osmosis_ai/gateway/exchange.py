@@ -7,6 +7,7 @@ import anyio
 from aiohttp import web
 
 from osmosis_ai.common.log_context import about_rollout
+from osmosis_ai.common.model_calls import SERVICE_STATUSES
 from osmosis_ai.gateway.bodies import parse_reply, parse_request, read_reply, read_request
 from osmosis_ai.gateway.calls import OpenCall
 from osmosis_ai.gateway.dialect import Dialect
@@ -60,6 +61,7 @@ class _Exchange:
             failure = self._cut_off()
         except ApiError as error:
             failure = error
+            self._call.upstream_failed = _is_upstreams(error)
         self._call.fail(failure.status, failure.message)
         self._endpoint.ledger.exceeded(failure)
         if self._stream is None or self._dialect is None:
@@ -126,6 +128,7 @@ class _Exchange:
             # Servers like to quote the key they did not accept.
             text = self._endpoint.redact(body.decode("utf-8", errors="replace"))
             self._call.response = Body(body, text)
+            self._call.upstream_failed = reply.status in SERVICE_STATUSES
             self._call.fail(reply.status, f"the upstream answered {reply.status}: {text}")
             return passed_reply(reply, text.encode())
         answer = parse_reply(body)
@@ -211,3 +214,8 @@ class _Exchange:
             # The agent does not read; only this ends the connection.
             self._request.transport.abort()
         return stream
+
+
+def _is_upstreams(error: ApiError) -> bool:
+    """Whether it is the upstream's fault, which limits on what an agent asks for are not."""
+    return isinstance(error, UpstreamError) and error.limit in {None, "upstream_idle_sec"}

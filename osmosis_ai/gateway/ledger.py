@@ -194,6 +194,7 @@ class Ledger:
             reasoning_tokens=old.reasoning_tokens + usage.reasoning_tokens,
             cost_usd=cost,
             errors=old.errors + (record.error is not None),
+            upstream_errors=old.upstream_errors + call.upstream_failed,
             first_error=old.first_error or record.error,
             last_error=record.error or old.last_error,
         )

@@ -26,7 +26,8 @@ class EndpointSummary:
     """Totals of one rollout.
 
     ``calls`` were admitted, ``refused`` were turned away by a limit; ``errors`` counts
-    both kinds. ``calls_without_usage`` succeeded but reported no tokens, so the token
+    both kinds, ``upstream_errors`` those that the upstream was at fault for, by what the
+    gateway saw. ``calls_without_usage`` succeeded but reported no tokens, so the token
     totals do not hold them. ``cost_usd`` sums the calls whose cost is known. ``gaps``
     counts calls whose token ids are not exact, ``first_gap`` says why. ``limit_events``
     are the first limits that were exceeded, ``limits_exceeded`` counts all of them.
@@ -42,6 +43,7 @@ class EndpointSummary:
     reasoning_tokens: int = 0
     cost_usd: float | None = None
     errors: int = 0
+    upstream_errors: int = 0
     first_error: str | None = None
     last_error: str | None = None
     gaps: int = 0

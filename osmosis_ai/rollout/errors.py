@@ -2,6 +2,7 @@
 
 from pydantic import ValidationError
 
+from osmosis_ai.common.model_calls import SERVICE_STATUSES
 from osmosis_ai.common.texts import MAX_NOTE_CHARACTERS, shortened
 from osmosis_ai.rollout.types.status import RolloutErrorCategory
 
@@ -9,8 +10,6 @@ _MAX_LISTED = 10
 _MAX_DEPTH = 3
 _VALIDATION_ERRORS = (ValueError, TypeError, AssertionError)
 
-# The published contract's statuses of a service that does not serve; 400 is the caller's.
-_SERVICE_STATUSES = frozenset({401, 402, 403, 429, 500, 502, 503, 504})
 # Of httpx, of the OpenAI and Anthropic clients, and of Strands, which are not imported for it.
 _SERVICE_ERRORS = frozenset({"TransportError", "APIConnectionError", "ModelThrottledException"})
 
@@ -45,7 +44,7 @@ def _is_of_a_service(exc: BaseException) -> bool:
     """Whether a service refused or was not reached, by what HTTP clients have in common."""
     original = _attribute(exc, "original_exception")  # Strands wraps what its model raised
     return any(
-        _status(each) in _SERVICE_STATUSES
+        _status(each) in SERVICE_STATUSES
         or any(kind.__name__ in _SERVICE_ERRORS for kind in type(each).__mro__)
         for each in (exc, original)
     )

@@ -15,7 +15,8 @@ _FAULTS: dict[str, tuple[str, RolloutErrorCategory, str | re.Pattern[str]]] = {
     "key-error": ("KeyErrorRaised", AGENT, "'answer'"),
     "os-error": ("OSErrorRaised", AGENT, "[Errno 28] No space left on device"),
     "connection-error": ("ConnectionErrorRaised", AGENT, "the policy hung up"),
-    "service-away": ("ModelAway", RolloutErrorCategory.HTTP_ERROR, "the model answered 503"),
+    # No gateway saw it: what would excuse the rollout is the word of its own code.
+    "service-away": ("ModelAway", AGENT, "the model answered 503"),
     "service-refuses-the-request": ("ModelFull", AGENT, "the model answered 400"),
     "pydantic-error": (
         "PydanticError",

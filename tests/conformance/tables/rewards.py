@@ -16,7 +16,7 @@ from tests.conformance.model import (
     sample,
 )
 
-_NO_REWARD = (
+NO_REWARD = (
     "The sample has no reward after grading: call ctx.set_reward() in grade() (its "
     "return value is ignored), or set ctx.sample.remove_sample"
 )
@@ -53,8 +53,8 @@ CASES = [
         "RewardText",
         failed(VALIDATION, matches(r".*reward: Input should be a valid number.*"), sample()),
     ),
-    _graded("reward-none", "RewardNone", failed(VALIDATION, _NO_REWARD, sample())),
-    _graded("reward-returned-only", "ReturnsOnly", failed(VALIDATION, _NO_REWARD, sample())),
+    _graded("reward-none", "RewardNone", failed(VALIDATION, NO_REWARD, sample())),
+    _graded("reward-returned-only", "ReturnsOnly", failed(VALIDATION, NO_REWARD, sample())),
     _graded("grader-drops-sample", "DropsSample", failed(VALIDATION, _NO_SAMPLE)),
     _graded(
         "grader-replaces-sample",

@@ -12,6 +12,7 @@ from tests.conformance.model import (
     said,
     sample,
 )
+from tests.conformance.tables.rewards import NO_REWARD
 
 _NATIVE = [{"kind": "final", "blocks": [{"text": "4"}]}]
 _KEYS = {"2": "int key", "0.5": "float key"}
@@ -55,9 +56,29 @@ CASES = [
     Case(
         "source-with-own-reward",
         "sources:OwnReward",
-        ok(sample([DONE], reward=0.125)),
+        ok(sample([DONE])),
         "graders:Keeps",
-        ok(sample([DONE], reward=0.125)),
+        failed(VALIDATION, NO_REWARD, sample([DONE])),
+    ),
+    Case(
+        "source-with-own-reward-and-another",
+        "sources:OwnReward",
+        ok(sample([DONE])),
+        "graders:One",
+        ok(sample([DONE], reward=1.0)),
+    ),
+    Case(
+        "source-with-own-reward-and-a-grader-that-fails",
+        "sources:OwnReward",
+        ok(sample([DONE])),
+        "graders:RaisesEmpty",
+        failed(AGENT, "LookupError", sample([DONE])),
+    ),
+    Case(
+        "source-with-own-reward-ungraded",
+        "sources:OwnReward",
+        ok(sample([DONE])),
+        request={"grade": False},
     ),
     Case(
         "source-removes-sample",

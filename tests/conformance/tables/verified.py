@@ -64,11 +64,6 @@ def _several(**rewards: float) -> RolloutSample:
     return sample(HISTORY, extra_fields={"rewards": rewards})
 
 
-_AWAY = Case(
-    "verified-service-away",
-    "faults:ModelAway",
-    failed(RolloutErrorCategory.HTTP_ERROR, "the model answered 503"),
-)
 _DEADLINE = _failed("late", "timing:Sleeping", TIMEOUT, _LATE, agent_timeout_sec=1)
 
 VERIFIED = [
@@ -97,7 +92,7 @@ VERIFIED = [
         failed(VALIDATION, _ANY, sample()),
     ),
     _DEADLINE,
-    Verified(_AWAY, f"echo 0 > {_TEXT}"),
+    _failed("service-away", "faults:ModelAway", AGENT, "the model answered 503"),
     _failed("late-and-stuck", "timing:Blocking", TIMEOUT, _LATE, agent_timeout_sec=1),
     _failed("raised", "faults:RuntimeErrorRaised", AGENT, "the agent gave up\nin two lines"),
     _failed("exited", "faults:SysExit", AGENT, "Workflow called sys.exit(3)"),

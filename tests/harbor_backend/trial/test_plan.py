@@ -161,6 +161,7 @@ def planner(case: Case, place: Place, folder: Path) -> TrialPlanner:
         gateway=BackendGateway(case.judge),
         options=OPTIONS,
         shared_grading=True,
+        workflow_rewards=False,
         work_dir=folder / "work",
         trials_dir=folder / "trials",
     )

@@ -32,6 +32,7 @@ from osmosis_ai.rollout.artifacts import artifact_root, provision_artifacts_dir
 from osmosis_ai.rollout.backend.gateway import BackendGateway
 from osmosis_ai.rollout.backend.lifecycle import LifecycleBackend
 from osmosis_ai.rollout.backend.live import LiveRollout
+from osmosis_ai.rollout.container.files import MAX_RESULT_BYTES
 from osmosis_ai.rollout.types.execution import ExecutionOutcome
 from osmosis_ai.rollout.types.status import RolloutStatus
 
@@ -74,6 +75,7 @@ class HarborBackend(LifecycleBackend):
       the cluster or public HTTPS, and the ``host:port`` that the gateway listens on.
     - ``workflow_rewards``: a reward that the workflow itself sets counts, where neither
       grader nor tests set another; else it is cleared.
+    - ``max_result_bytes``: how large the result of a workflow or grader may be.
     - ``max_queue_depth``: how many rollouts may wait before ``has_capacity()``
       says no.
 
@@ -112,6 +114,7 @@ class HarborBackend(LifecycleBackend):
         keep_sandboxes: bool = False,
         force_build: bool = False,
         workflow_rewards: bool = False,
+        max_result_bytes: int = MAX_RESULT_BYTES,
     ) -> None:
         arguments = ProgramArguments(
             agent, workflow_config, grader, grader_config, code_dir, bundle
@@ -122,6 +125,7 @@ class HarborBackend(LifecycleBackend):
             native_agent_kwargs=native_agent_kwargs,
             grader_sandbox=grader_sandbox,
             max_queue_depth=max_queue_depth,
+            max_result_bytes=max_result_bytes,
             patch_dockerfile_with_sdk=patch_dockerfile_with_sdk,
         )
         self._tasks = TaskFolder(tasks_dir, task_mode)
@@ -168,6 +172,7 @@ class HarborBackend(LifecycleBackend):
             options=AgentOptions(model_name, native_agent_kwargs or {}, agent_setup_timeout_sec),
             shared_grading=grader_sandbox == "shared",
             workflow_rewards=workflow_rewards,
+            max_result_bytes=max_result_bytes,
             work_dir=self._work_dir,
             trials_dir=Path(trials_dir or self._work_dir / "trials").expanduser().resolve(),
         )

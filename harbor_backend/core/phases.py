@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from osmosis_ai.rollout.container.files import (
     AGENT_LOGS_DIR,
+    MAX_RESULT_BYTES,
     RUNTIME_DIR,
     RUNTIME_PYTHON,
     VERIFIER_LOGS_DIR,
@@ -33,6 +34,20 @@ class Phase:
     def arguments(self, source: str, target: str) -> list[str]:
         """The runner's arguments: where its input comes from and its result goes."""
         return [self.name, "--input", source, "--result", target]
+
+
+@dataclass(frozen=True)
+class PhaseCall:
+    """A phase as it is to be run once.
+
+    ``task`` is an encoded ``ContainerInput``. The process has ``limit_sec`` seconds, and of a
+    result of more than ``max_result_bytes`` nothing is read.
+    """
+
+    phase: Phase
+    task: bytes
+    limit_sec: float | None
+    max_result_bytes: int = MAX_RESULT_BYTES
 
 
 AGENT = Phase("agent", WORKFLOW_PHASE, AGENT_LOGS_DIR)

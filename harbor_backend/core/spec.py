@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harbor.models.task.config import TaskConfig
 
+from osmosis_ai.rollout.container.files import MAX_RESULT_BYTES
 from osmosis_ai.rollout.context import ModelEndpoint
 from osmosis_ai.rollout.types.execution import ExecutionRequest
 
@@ -79,7 +80,8 @@ class TrialSpec:
     ``runtime`` is what has to be at ``/opt/osmosis`` in its sandboxes.
     ``agent_timeout_sec`` is the request's, else the task's. ``policy`` is the
     agent's model and ``judge`` the grader's, where there is one. ``workflow_rewards``
-    lets a reward count that the workflow itself set.
+    lets a reward count that the workflow itself set. ``max_result_bytes`` bounds what a
+    phase of ours returns.
     """
 
     name: str
@@ -94,6 +96,7 @@ class TrialSpec:
     judge: Model | None = None
     shared_grading: bool = False
     workflow_rewards: bool = False
+    max_result_bytes: int = MAX_RESULT_BYTES
 
     @property
     def trial_dir(self) -> Path:

@@ -1,6 +1,7 @@
 """Running a phase over Harbor's interface alone: its input and its result are files."""
 
 import asyncio
+import secrets
 import shlex
 import tempfile
 import time
@@ -9,11 +10,12 @@ from pathlib import Path
 
 from harbor.environments.base import BaseEnvironment
 
-from harbor_backend.core.phases import RUNNER, RUNNER_ENV, Phase
+from harbor_backend.core.phases import RUNNER, RUNNER_ENV, PhaseCall
 from harbor_backend.errors import HarborBackendError, SandboxLostError
 from harbor_backend.places.plain_file import NotPlainError, read_plain
 from harbor_backend.places.sandbox import PhaseEnd
-from osmosis_ai.rollout.container.files import INPUT_FILENAME, MAX_RESULT_BYTES, RESULT_FILENAME
+from osmosis_ai.rollout.container.files import INPUT_FILENAME, RESULT_FILENAME
+from osmosis_ai.rollout.container.signing import SIGNATURE_BYTES, SIGNED, opened
 from osmosis_ai.rollout.container.supervisor.frames import TIMED_OUT
 
 
@@ -26,9 +28,7 @@ def lost(environment: BaseEnvironment, exc: Exception) -> SandboxLostError:
 
 async def run_over_files(
     environment: BaseEnvironment,
-    phase: Phase,
-    task: bytes,
-    limit_sec: float | None,
+    call: PhaseCall,
     *,
     logs_are_ready: bool = False,
     max_exec_sec: int | None = None,
@@ -43,11 +43,11 @@ async def run_over_files(
         SandboxLostError: the environment raised something; its exceptions are
             its own, so that any of them counts as the sandbox's loss.
     """
-    seconds = None if limit_sec is None else max(1, round(limit_sec))
+    seconds = None if call.limit_sec is None else max(1, round(call.limit_sec))
     if seconds is not None and max_exec_sec is not None:
         seconds = min(seconds, max_exec_sec)
     try:
-        return await _exchange(environment, phase, task, seconds, logs_are_ready=logs_are_ready)
+        return await _exchange(environment, call, seconds, logs_are_ready=logs_are_ready)
     except HarborBackendError:
         raise
     except Exception as exc:
@@ -56,17 +56,17 @@ async def run_over_files(
 
 async def _exchange(
     environment: BaseEnvironment,
-    phase: Phase,
-    task: bytes,
+    call: PhaseCall,
     seconds: int | None,
     *,
     logs_are_ready: bool,
 ) -> PhaseEnd:
+    phase, key = call.phase, secrets.token_hex(32)
     input_path = f"{phase.logs_dir}/{INPUT_FILENAME}"
     result_path = f"{phase.logs_dir}/{RESULT_FILENAME}"
     with tempfile.TemporaryDirectory(prefix="osmosis-phase-") as scratch:
         local = Path(scratch, INPUT_FILENAME)
-        local.write_bytes(task)
+        local.write_bytes(key.encode() + b"\n" + call.task)
         if not logs_are_ready:
             await environment.ensure_dirs([phase.logs_dir])
         await environment.upload_file(local, input_path)
@@ -74,20 +74,22 @@ async def _exchange(
             await environment.exec(f"chmod 644 {input_path}", user="root")
         # The input may hold a token or the label: it is gone before user code begins.
         taken = f"exec 0<{input_path} || exit 1; rm -f {input_path}; exec "
-        command = taken + " ".join([*RUNNER, *phase.arguments("-", result_path)])
+        command = taken + " ".join([*RUNNER, *phase.arguments("-", result_path), SIGNED])
         end = await _executed(environment, command, seconds)
         size = await _size(environment, result_path)
         if size is None:
             return end
-        if size > MAX_RESULT_BYTES:
+        if size > call.max_result_bytes + SIGNATURE_BYTES:
             return replace(end, result_dropped=size)
         result = Path(scratch, RESULT_FILENAME)
         await environment.download_file(result_path, result)
         try:
-            data = await asyncio.to_thread(read_plain, result, MAX_RESULT_BYTES)
+            limit = call.max_result_bytes + SIGNATURE_BYTES
+            data = await asyncio.to_thread(read_plain, result, limit)
         except (FileNotFoundError, NotPlainError):  # whatever it is by now, it is no result
             return end
-        return replace(end, result=data)
+        signed = opened(data, key)
+        return replace(end, result_forged=True) if signed is None else replace(end, result=signed)
 
 
 async def _executed(environment: BaseEnvironment, command: str, seconds: int | None) -> PhaseEnd:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from harbor.environments.base import BaseEnvironment
 
-from harbor_backend.core.phases import Phase
+from harbor_backend.core.phases import PhaseCall
 from harbor_backend.core.spec import Model
 from harbor_backend.core.trial import Lendable, Trial
 
@@ -35,7 +35,8 @@ class PhaseEnd:
     """How a phase's process ended, what it printed, and the result that it wrote.
 
     ``result`` is empty without one; ``result_dropped`` counts the bytes of one
-    that was too large, ``dropped`` those of output over its limit.
+    that was too large, ``dropped`` those of output over its limit. ``result_forged``
+    says that there was one that the runner did not write.
     """
 
     code: int
@@ -45,6 +46,7 @@ class PhaseEnd:
     timed_out: bool = False
     dropped: int = 0
     result_dropped: int = 0
+    result_forged: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,8 @@ class Sandbox(ABC):
         """Open the way to a model until the sandbox ends; by a socket, it is at ``socket_path``."""
 
     @abstractmethod
-    async def run_phase(self, phase: Phase, task: bytes, limit_sec: float | None) -> PhaseEnd:
-        """Run a phase's process on an encoded ``ContainerInput``, for at most ``limit_sec``."""
+    async def run_phase(self, call: PhaseCall) -> PhaseEnd:
+        """Run a phase's process."""
 
 
 class SandboxMaker(ABC):

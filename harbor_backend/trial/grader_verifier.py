@@ -90,7 +90,11 @@ class GraderVerifier(BaseVerifier):
             await sandbox.open_directory(ARTIFACTS_DIR)
         task = await self._task(workflow, sandbox)
         result = await run_phase(
-            sandbox, GRADER, task, self.trial_paths.verifier_dir / "grader.log"
+            sandbox,
+            GRADER,
+            task,
+            self.trial_paths.verifier_dir / "grader.log",
+            self._trial.spec.max_result_bytes,
         )
         await self._collect(environment, artifacts)
         return result

@@ -3,13 +3,12 @@
 import asyncio
 from pathlib import Path
 
-from harbor_backend.core.phases import AGENT, GRACE_SEC, Phase
+from harbor_backend.core.phases import AGENT, GRACE_SEC, Phase, PhaseCall
 from harbor_backend.places.sandbox import PhaseEnd, Sandbox
 from osmosis_ai.rollout.container.files import (
     MAX_RESULT_BYTES,
     ContainerInput,
-    ContainerResult,
-    decode,
+    decode_result,
     encode,
 )
 from osmosis_ai.rollout.deadline import deadline_message
@@ -27,7 +26,11 @@ _CLAIMED = {
 
 
 async def run_phase(
-    sandbox: Sandbox, phase: Phase, task: ContainerInput, log_file: Path
+    sandbox: Sandbox,
+    phase: Phase,
+    task: ContainerInput,
+    log_file: Path,
+    max_result_bytes: int = MAX_RESULT_BYTES,
 ) -> ExecutionResult:
     """Run one phase to its result, whatever its process does.
 
@@ -41,34 +44,45 @@ async def run_phase(
     timeout = task.agent_timeout_sec if phase is AGENT else task.grader_timeout_sec
     queued = task.queued_sec if phase is AGENT else 0.0
     limit = None if timeout is None else max(timeout - queued, 0.0) + GRACE_SEC
-    end = await sandbox.run_phase(phase, encode(task), limit)
+    call = PhaseCall(phase, encode(task), limit, max_result_bytes)
+    end = await sandbox.run_phase(call)
     _save_log(log_file, end)
     if end.result_dropped or not end.result:
-        return _no_result(phase, task, end, timeout, queued)
+        return _no_result(call, task, end, timeout, queued)
     try:
-        return await asyncio.to_thread(_decoded, end.result)
+        return await asyncio.to_thread(_decoded, end.result, max_result_bytes)
     except ValueError as exc:
         return _failed(task, f"The sandbox returned a result that is not valid: {exc}")
 
 
-def _decoded(data: bytes) -> ExecutionResult:
+def _decoded(data: bytes, max_bytes: int) -> ExecutionResult:
     """No process in a sandbox can say that its failure was not its own but the engine's."""
-    result = decode(ContainerResult, data).result()
+    result = decode_result(data, max_bytes).result()
     if result.err_category is None or result.err_category in _CLAIMED:
         return result
     return result.model_copy(update={"err_category": RolloutErrorCategory.AGENT_ERROR})
 
 
 def _no_result(
-    phase: Phase, task: ContainerInput, end: PhaseEnd, timeout: float | None, queued: float
+    call: PhaseCall, task: ContainerInput, end: PhaseEnd, timeout: float | None, queued: float
 ) -> ExecutionResult:
+    phase = call.phase
     if end.timed_out and timeout is not None:
         return _failed(
             task, deadline_message(phase.title, timeout, queued), RolloutErrorCategory.TIMEOUT
         )
     if end.result_dropped:
         return _failed(
-            task, f"{phase.title} returned a result of more than {MAX_RESULT_BYTES} bytes"
+            task,
+            f"{phase.title} returned a result of more than {call.max_result_bytes} bytes: keep "
+            "less in its messages, or raise max_result_bytes= of the backend",
+        )
+    if end.result_forged:
+        return _failed(
+            task,
+            f"{phase.title} left a result that its runner did not write: something in the "
+            "sandbox replaced it",
+            RolloutErrorCategory.AGENT_ERROR,
         )
     tail = end.stderr.decode(errors="replace").strip()[-_SHOWN_CHARACTERS:]
     is_out_of_memory = end.code == _OUT_OF_MEMORY_CODE

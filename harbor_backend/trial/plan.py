@@ -35,6 +35,7 @@ class TrialPlanner:
     options: AgentOptions
     shared_grading: bool
     workflow_rewards: bool
+    max_result_bytes: int
     work_dir: Path
     trials_dir: Path
 
@@ -74,6 +75,7 @@ class TrialPlanner:
             judge=_model(place, judge, inside=True),
             shared_grading=self.shared_grading,
             workflow_rewards=self.workflow_rewards,
+            max_result_bytes=self.max_result_bytes,
         )
         place.check(spec)
         return spec, place

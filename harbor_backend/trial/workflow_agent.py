@@ -65,7 +65,9 @@ class WorkflowAgent(BaseAgent):
         context.model_usage = {}
         trial = self._trial
         task = _task(trial, instruction, self._route)
-        result = await run_phase(self._sandbox, AGENT, task, self.logs_dir / "workflow.log")
+        result = await run_phase(
+            self._sandbox, AGENT, task, self.logs_dir / "workflow.log", trial.spec.max_result_bytes
+        )
         endpoint = None if trial.spec.policy is None else trial.spec.policy.endpoint
         result = believed(
             result,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from osmosis_ai.rollout import RolloutSample
-from osmosis_ai.rollout.container.files import ContainerResult, decode, encode
+from osmosis_ai.rollout.container.files import ContainerResult, decode_result, encode
 from osmosis_ai.rollout.portable import portable_sample
 from osmosis_ai.rollout.types import RolloutStatus
 
@@ -57,7 +57,7 @@ def test_a_portable_sample_crosses_unchanged(content: Any, telemetry: dict[str, 
     portable = portable_sample(sample, phase="P")
     assert portable_sample(portable, phase="P") == portable
     result = ContainerResult(status=RolloutStatus.SUCCESS, sample=portable)
-    assert decode(ContainerResult, encode(result)) == result
+    assert decode_result(encode(result)) == result
 
 
 def test_isolated_from_the_original() -> None:

@@ -15,7 +15,7 @@ from harbor.environments.capabilities import (
 from harbor.environments.definition import require_agent_environment_definition
 from harbor.models.trial.config import ResourceMode
 
-from harbor_backend.core.phases import GRADER, MAX_LOG_BYTES, RUNNER, RUNNER_ENV, Phase
+from harbor_backend.core.phases import GRADER, MAX_LOG_BYTES, RUNNER, RUNNER_ENV, PhaseCall
 from harbor_backend.core.spec import Model
 from harbor_backend.core.trial import find_trial
 from harbor_backend.errors import ModelRouteError, SandboxLostError, SandboxStartError
@@ -33,7 +33,7 @@ from harbor_backend.places.docker.mounts import bind, engine_mount
 from harbor_backend.places.docker.supervisor import SupervisorStart, listening
 from harbor_backend.places.exchange import run_over_files
 from harbor_backend.places.sandbox import ModelRoute, PhaseEnd, Sandbox, role_of
-from osmosis_ai.rollout.container.files import CHANNEL_DIR, MAX_RESULT_BYTES, RUNTIME_DIR
+from osmosis_ai.rollout.container.files import CHANNEL_DIR, RUNTIME_DIR
 
 if TYPE_CHECKING:
     from harbor_backend.places.docker.namespaces import Namespace
@@ -262,7 +262,7 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
                 await self._channel_dir.offer(socket)
         return ModelRoute(socket=socket_path)
 
-    async def run_phase(self, phase: Phase, task: bytes, limit_sec: float | None) -> PhaseEnd:
+    async def run_phase(self, call: PhaseCall) -> PhaseEnd:
         """See ``Sandbox``.
 
         With a supervisor, the input goes to standard input and the result comes
@@ -270,19 +270,19 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
         agent starts can read the one or write the other.
         """
         if not self.supervised:
-            return await run_over_files(self, phase, task, limit_sec)
-        arguments = phase.arguments("-", "fd:3")
+            return await run_over_files(self, call)
+        arguments = call.phase.arguments("-", "fd:3")
         command = Command(
             [*RUNNER, *arguments],
             env=RUNNER_ENV,
-            stdin=task,
-            timeout_sec=limit_sec,
+            stdin=call.task,
+            timeout_sec=call.limit_sec,
             output_limit=MAX_LOG_BYTES,
-            result_limit=MAX_RESULT_BYTES,
+            result_limit=call.max_result_bytes,
             # What a grader was given went through the supervisor, of which a fork is a copy.
             runner=None if self._has_graded else arguments,
         )
-        self._has_graded |= phase is GRADER
+        self._has_graded |= call.phase is GRADER
         return await self.run(command)
 
     async def _start(self, host: SandboxHost, force_build: bool) -> None:

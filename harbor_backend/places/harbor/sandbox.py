@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harbor.environments.base import BaseEnvironment, ExecResult
 
-from harbor_backend.core.phases import Phase
+from harbor_backend.core.phases import PhaseCall
 from harbor_backend.core.spec import Model
 from harbor_backend.core.trial import Trial
 from harbor_backend.errors import SandboxLostError
@@ -107,11 +107,9 @@ class HarborSandbox(Sandbox):
         )
         return ModelRoute()
 
-    async def run_phase(self, phase: Phase, task: bytes, limit_sec: float | None) -> PhaseEnd:
+    async def run_phase(self, call: PhaseCall) -> PhaseEnd:
         """See ``Sandbox``."""
-        return await run_over_files(
-            self._environment, phase, task, limit_sec, max_exec_sec=self._max_exec_sec
-        )
+        return await run_over_files(self._environment, call, max_exec_sec=self._max_exec_sec)
 
     async def _upload_runtime(self, runtime: Path) -> None:
         target = f"/tmp/osmosis-{uuid.uuid4().hex}.tar.gz"

@@ -12,7 +12,7 @@ from harbor.environments.definition import effective_exec_cwd
 from harbor.environments.skypilot import SkypilotEnvironment as HarborSkypilotEnvironment
 from harbor.environments.tar_transfer import pack_dir_to_bytes
 
-from harbor_backend.core.phases import Phase
+from harbor_backend.core.phases import PhaseCall
 from harbor_backend.core.spec import Model
 from harbor_backend.core.trial import find_trial
 from harbor_backend.errors import SandboxStartError
@@ -216,11 +216,9 @@ class SkypilotEnvironment(HarborSkypilotEnvironment, Sandbox):
             ModelRoute() if remote is None else ModelRoute(url=remote.url, api_key=remote.api_key)
         )
 
-    async def run_phase(self, phase: Phase, task: bytes, limit_sec: float | None) -> PhaseEnd:
+    async def run_phase(self, call: PhaseCall) -> PhaseEnd:
         """See ``Sandbox``; the directories of phases were made when it started."""
-        return await run_over_files(
-            self, phase, task, limit_sec, logs_are_ready=True, max_exec_sec=MAX_EXEC_SEC
-        )
+        return await run_over_files(self, call, logs_are_ready=True, max_exec_sec=MAX_EXEC_SEC)
 
     @property
     def _running(self) -> RemoteSandbox:

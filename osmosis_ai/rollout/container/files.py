@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
+from osmosis_ai.common.json_bounds import check_json_bounds
 from osmosis_ai.common.texts import bounded_notes
 from osmosis_ai.rollout.portable import portable_sample
 from osmosis_ai.rollout.types.execution import ExecutionRequest, ExecutionResult
@@ -28,7 +29,12 @@ JUDGE_SOCKET = f"{CHANNEL_DIR}/judge.sock"
 GATEWAY_PORT = 18417
 """Where the relay listens in a sandbox, below the ports that a kernel gives away by itself."""
 
-MAX_RESULT_BYTES = 256 * 1024 * 1024
+MAX_INPUT_BYTES = 256 * 1024 * 1024
+MAX_RESULT_BYTES = 8 * 1024 * 1024
+"""Unless the backend was made with another ``max_result_bytes``."""
+MAX_RESULT_ITEMS = 1_000_000
+_MAX_RESULT_DEPTH = 512
+"""Messages nest 100 levels deep, and each takes up to four in JSON."""
 
 _BYTES = "$osmosis:bytes"
 _ESCAPED = "$osmosis:dict"
@@ -122,14 +128,31 @@ def encode(message: BaseModel) -> bytes:
     return json.dumps(_to_json(message.model_dump(mode="python"))).encode("ascii")
 
 
-def decode[M: BaseModel](kind: type[M], data: bytes) -> M:
-    """Decode what ``encode`` wrote.
+def decode_input(data: bytes) -> ContainerInput:
+    """Decode what the host sent.
 
     Raises:
         ValueError: it is larger than 256 MiB, no JSON, or not such a message.
     """
-    if len(data) > MAX_RESULT_BYTES:
-        raise ValueError(f"{kind.__name__} holds {len(data)} bytes, at most {MAX_RESULT_BYTES} fit")
+    return _decode(ContainerInput, data, MAX_INPUT_BYTES)
+
+
+def decode_result(data: bytes, max_bytes: int = MAX_RESULT_BYTES) -> ContainerResult:
+    """Decode what a sandbox answered, at a cost that is bounded before anything is parsed.
+
+    Raises:
+        ValueError: it is larger, holds over a million values or nests deeper than messages
+            may, is no JSON, or not such a message.
+    """
+    check_json_bounds(
+        data, max_bytes=max_bytes, max_items=MAX_RESULT_ITEMS, max_depth=_MAX_RESULT_DEPTH
+    )
+    return _decode(ContainerResult, data, max_bytes)
+
+
+def _decode[M: BaseModel](kind: type[M], data: bytes, max_bytes: int) -> M:
+    if len(data) > max_bytes:
+        raise ValueError(f"{kind.__name__} holds {len(data)} bytes, at most {max_bytes} fit")
     try:
         return kind.model_validate(json.loads(data, object_hook=_from_json))
     except RecursionError as exc:

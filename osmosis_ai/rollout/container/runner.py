@@ -2,7 +2,7 @@
 
 ``python -m osmosis_ai.rollout.container.runner agent|grader`` reads a
 ``ContainerInput`` from ``--input`` (``-``: standard input) and writes a
-``ContainerResult`` to ``--result`` (a path, or ``fd:N``).
+``ContainerResult`` to ``--result`` (a path, or ``fd:N``), with ``--signed`` behind a signature.
 """
 
 import argparse
@@ -20,10 +20,11 @@ from osmosis_ai.rollout.container.files import (
     ARTIFACTS_DIR,
     ContainerInput,
     ContainerResult,
-    decode,
+    decode_input,
     encode,
 )
 from osmosis_ai.rollout.container.relay import Relay
+from osmosis_ai.rollout.container.signing import SIGNED, sealed
 from osmosis_ai.rollout.context import ModelEndpoint, RolloutContext
 from osmosis_ai.rollout.execution import failure, run_grader, run_workflow
 from osmosis_ai.rollout.resolve import resolve_config, resolve_grader, resolve_workflow
@@ -42,11 +43,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("phase", choices=["agent", "grader"])
     parser.add_argument("--input", default="-")
     parser.add_argument("--result", required=True)
+    parser.add_argument(SIGNED, action="store_true")
     args = parser.parse_args(argv)
     _seal(args.result)
     host_only.install()
-    result = run_phase(args.phase, _read(args.input))
-    _write(args.result, encode(ContainerResult.of(result)))
+    data, key = _read(args.input), ""
+    if args.signed:
+        line, _, data = data.partition(b"\n")
+        key = line.decode()
+    answer = encode(ContainerResult.of(run_phase(args.phase, data)))
+    _write(args.result, sealed(answer, key) if args.signed else answer)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -54,7 +60,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def run_phase(phase: str, data: bytes) -> ExecutionResult:
     """Run the agent's or the grader's phase on an encoded ``ContainerInput``."""
-    task = decode(ContainerInput, data)
+    task = decode_input(data)
     call = agent_main if phase == "agent" else grader_main
     # Not asyncio.run(): it waits up to five minutes for threads that blocking user code left.
     loop = asyncio.new_event_loop()

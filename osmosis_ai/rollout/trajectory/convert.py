@@ -39,11 +39,13 @@ _RESULT_ROLES = ("tool", "function")
 def messages_to_steps(messages: Sequence[Mapping[str, Any]]) -> list[Step]:
     """Convert a conversation; an empty one becomes a single step that says so."""
     steps: list[Step] = []
+    calls = _Calls()
     for message in to_json_value(messages):
         if message.get("role") in _RESULT_ROLES:
-            _add_result(steps, message)
+            _add_result(steps, calls, message)
         else:
-            steps.append(_step(message, len(steps) + 1))
+            steps.append(step := _step(message, len(steps) + 1))
+            calls.add(step)
     if not steps:
         steps.append(Step(step_id=1, source="system", message="", extra={NO_MESSAGES: True}))
     return steps
@@ -86,13 +88,38 @@ def _step(message: dict[str, Any], step_id: int) -> Step:
     )
 
 
-def _add_result(steps: list[Step], message: dict[str, Any]) -> None:
+class _Calls:
+    """Which step a tool's result belongs to, at a constant cost however long the conversation.
+
+    Models number their calls anew in every turn, so ids repeat.
+    """
+
+    def __init__(self) -> None:
+        self.last_agent: Step | None = None
+        self._latest: dict[str, Step] = {}
+        self._unanswered: dict[str, list[Step]] = {}
+
+    def add(self, step: Step) -> None:
+        """The next step of the conversation."""
+        if step.source == "agent":
+            self.last_agent = step
+        for call in step.tool_calls or []:
+            self._latest[call.tool_call_id] = step
+            self._unanswered.setdefault(call.tool_call_id, []).append(step)
+
+    def answer(self, call_id: str) -> Step | None:
+        """The latest step with an unanswered call of this id, else the latest with one."""
+        waiting = self._unanswered.get(call_id)
+        return waiting.pop() if waiting else self._latest.get(call_id)
+
+
+def _add_result(steps: list[Step], calls: _Calls, message: dict[str, Any]) -> None:
     """Put a tool's result where its call is, else at the last step of the agent."""
     call_id = message.get(TOOL_CALL_ID)
-    owner = _calling_step(steps, call_id) if isinstance(call_id, str) else None
+    owner = calls.answer(call_id) if isinstance(call_id, str) else None
     result = _result(message, matched=owner is not None)
     if owner is None:
-        owner = next((step for step in reversed(steps) if step.source == "agent"), None)
+        owner = calls.last_agent
     if owner is None:
         steps.append(
             Step(
@@ -107,23 +134,6 @@ def _add_result(steps: list[Step], message: dict[str, Any]) -> None:
         owner.observation = Observation(results=[result])
     else:
         owner.observation.results.append(result)
-
-
-def _calling_step(steps: list[Step], call_id: str) -> Step | None:
-    """Return the latest step with an unanswered call of this id, else the latest with one.
-
-    Models number their calls anew in every turn, so ids repeat.
-    """
-    latest: Step | None = None
-    for step in reversed(steps):
-        made = sum(call.tool_call_id == call_id for call in step.tool_calls or [])
-        if not made:
-            continue
-        results = step.observation.results if step.observation else []
-        if sum(result.source_call_id == call_id for result in results) < made:
-            return step
-        latest = latest or step
-    return latest
 
 
 def _result(message: dict[str, Any], *, matched: bool) -> ObservationResult:

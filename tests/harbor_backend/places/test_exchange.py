@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from harbor.environments.base import ExecResult
 
-from harbor_backend.core.phases import AGENT, GRADER, RUNNER_ENV
+from harbor_backend.core.phases import AGENT, GRADER, RUNNER_ENV, Phase, PhaseCall
 from harbor_backend.errors import HarborBackendError, SandboxLostError
 from harbor_backend.places import exchange
 from harbor_backend.places.docker.engine import EngineError
 from harbor_backend.places.exchange import run_over_files
 from harbor_backend.places.sandbox import PhaseEnd
+from osmosis_ai.rollout.container.signing import sealed
 from osmosis_ai.rollout.container.supervisor.frames import TIMED_OUT
 from tests.harbor_backend.conftest import work_dirs
 
@@ -25,24 +26,41 @@ TASK = b'{"version": 1}'
 INPUT, RESULT = "/logs/agent/container_input.json", "/logs/agent/container_result.json"
 RUN = (
     f"exec 0<{INPUT} || exit 1; rm -f {INPUT}; exec /opt/osmosis/python/bin/python3 -I -m "
-    f"osmosis_ai.rollout.container.runner agent --input - --result {RESULT}"
+    f"osmosis_ai.rollout.container.runner agent --input - --result {RESULT} --signed"
 )
+MAX_BYTES = 100
+
+
+def call(limit_sec: float | None = 5, phase: Phase = AGENT) -> PhaseCall:
+    return PhaseCall(phase, TASK, limit_sec, MAX_BYTES)
 
 
 def ended(code: int = 0, stdout: str | None = "", stderr: str | None = "") -> ExecResult:
     return ExecResult(stdout=stdout, stderr=stderr, return_code=code)
 
 
-def a_file(path: Path) -> None:
+def a_file(path: Path, key: str) -> None:
+    path.write_bytes(sealed(b"the result", key))
+
+
+def a_forged_file(path: Path, key: str) -> None:
+    path.write_bytes(sealed(b"another result", "f" * len(key)))
+
+
+def a_changed_file(path: Path, key: str) -> None:
+    path.write_bytes(sealed(b"the result", key).replace(b"the", b"any"))
+
+
+def an_unsigned_file(path: Path, key: str) -> None:
     path.write_bytes(b"the result")
 
 
-def a_link(path: Path) -> None:
+def a_link(path: Path, key: str) -> None:
     path.symlink_to("/etc/hostname")
 
 
-def a_large_file(path: Path) -> None:
-    path.write_bytes(b"x" * 101)
+def a_large_file(path: Path, key: str) -> None:
+    path.write_bytes(sealed(b"x" * (MAX_BYTES + 1), key))
 
 
 @dataclass
@@ -55,10 +73,11 @@ class Scripted:
 
     ran: ExecResult | Exception = field(default_factory=lambda: ended(0, "out", "err"))
     counted: ExecResult = field(default_factory=lambda: ended(0, "10\n"))
-    leaves: Callable[[Path], None] = a_file
+    leaves: Callable[[Path, str], None] = a_file
     broken: dict[str, Exception] = field(default_factory=dict)
     session_id: str = "test__env"
     log: list[Any] = field(default_factory=list)
+    key: str = ""
 
     @property
     def environment(self) -> "BaseEnvironment":
@@ -74,11 +93,13 @@ class Scripted:
         self._note("ensure_dirs", *paths)
 
     async def upload_file(self, source: Path, target: str) -> None:
-        self._note("upload_file", target, source.read_bytes())
+        line, _, task = source.read_bytes().partition(b"\n")
+        self.key = line.decode()
+        self._note("upload_file", target, task)
 
     async def download_file(self, source: str, target: Path) -> None:
         self._note("download_file", source)
-        self.leaves(target)
+        self.leaves(target, self.key)
 
     async def exec(
         self,
@@ -104,14 +125,9 @@ class Scripted:
         return limit
 
 
-@pytest.fixture(autouse=True)
-def small_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "MAX_RESULT_BYTES", 100)
-
-
 async def test_the_input_is_gone_before_the_phase_begins() -> None:
     scripted = Scripted()
-    end = await run_over_files(scripted.environment, AGENT, TASK, 26.4)
+    end = await run_over_files(scripted.environment, call(26.4))
     assert end == PhaseEnd(0, b"out", b"err", result=b"the result")
     assert scripted.log == [
         ("ensure_dirs", "/logs/agent"),
@@ -126,7 +142,7 @@ async def test_the_input_is_gone_before_the_phase_begins() -> None:
 
 async def test_a_directory_that_is_ready_is_left_alone() -> None:
     scripted = Scripted()
-    await run_over_files(scripted.environment, GRADER, TASK, None, logs_are_ready=True)
+    await run_over_files(scripted.environment, call(None, GRADER), logs_are_ready=True)
     assert [entry[0] for entry in scripted.log] == ["upload_file", "exec", "exec", "download_file"]
 
 
@@ -144,18 +160,33 @@ ENDS: dict[str, tuple[Scripted, PhaseEnd, bool]] = {
     "a negative size": (Scripted(ended(), counted=ended(0, "-1")), PhaseEnd(0, b"", b""), False),
     "no size": (Scripted(ended(), counted=ended(0, None)), PhaseEnd(0, b"", b""), False),
     "a result that is too large": (
-        Scripted(ended(), counted=ended(0, "101")),
-        PhaseEnd(0, b"", b"", result_dropped=101),
+        Scripted(ended(), counted=ended(0, "166")),
+        PhaseEnd(0, b"", b"", result_dropped=166),
         False,
     ),
     "the largest that fits": (
-        Scripted(ended(), counted=ended(0, "100")),
+        Scripted(ended(), counted=ended(0, "165")),
         PhaseEnd(0, b"", b"", b"the result"),
         True,
     ),
     "one that grew while it was fetched": (
         Scripted(ended(), leaves=a_large_file),
         PhaseEnd(0, b"", b""),
+        True,
+    ),
+    "one of another key": (
+        Scripted(ended(), leaves=a_forged_file),
+        PhaseEnd(0, b"", b"", result_forged=True),
+        True,
+    ),
+    "one that was changed": (
+        Scripted(ended(), leaves=a_changed_file),
+        PhaseEnd(0, b"", b"", result_forged=True),
+        True,
+    ),
+    "one without a signature": (
+        Scripted(ended(), leaves=an_unsigned_file),
+        PhaseEnd(0, b"", b"", result_forged=True),
         True,
     ),
     "a link to a file of this machine": (
@@ -186,7 +217,7 @@ ENDS: dict[str, tuple[Scripted, PhaseEnd, bool]] = {
 async def test_how_a_phase_ended(case: str) -> None:
     scripted, expected, fetched = ENDS[case]
     scripted.log.clear()
-    assert await run_over_files(scripted.environment, AGENT, TASK, 5) == expected
+    assert await run_over_files(scripted.environment, call()) == expected
     assert (("download_file", RESULT) in scripted.log) is fetched
 
 
@@ -207,7 +238,7 @@ async def test_some_platforms_tell_it_by_the_exit_code_alone(
     clock = iter([100.0, 100.0 + seconds])
     monkeypatch.setattr(exchange, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     scripted = Scripted(ended(code), counted=ended(1))
-    end = await run_over_files(scripted.environment, AGENT, TASK, limit)
+    end = await run_over_files(scripted.environment, call(limit))
     assert (end.code, end.timed_out) == (code, is_late)
 
 
@@ -226,7 +257,7 @@ LIMITS = {
 async def test_how_long_its_command_may_take(case: str) -> None:
     limit, allowed, expected = LIMITS[case]
     scripted = Scripted()
-    await run_over_files(scripted.environment, AGENT, TASK, limit, max_exec_sec=allowed)
+    await run_over_files(scripted.environment, call(limit), max_exec_sec=allowed)
     assert scripted.limit == expected
 
 
@@ -248,7 +279,7 @@ async def test_whatever_an_environment_raises_is_the_loss_of_its_sandbox(case: s
     scripted = Scripted(broken={where: raised})
     said = f"The sandbox of test__env was lost: {type(raised).__name__}: "
     with pytest.raises(SandboxLostError) as caught:
-        await run_over_files(scripted.environment, AGENT, TASK, limit)
+        await run_over_files(scripted.environment, call(limit))
     assert str(caught.value).startswith(said)
     assert caught.value.__cause__ is raised
     assert work_dirs() == []
@@ -258,5 +289,5 @@ async def test_whatever_an_environment_raises_is_the_loss_of_its_sandbox(case: s
 async def test_what_is_ours_is_not_told_twice(raised: HarborBackendError) -> None:
     scripted = Scripted(broken={"exec exec": raised})
     with pytest.raises(HarborBackendError) as caught:
-        await run_over_files(scripted.environment, AGENT, TASK, 5)
+        await run_over_files(scripted.environment, call())
     assert caught.value is raised

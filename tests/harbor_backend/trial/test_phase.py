@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harbor_backend.core.phases import AGENT, GRACE_SEC, GRADER, Phase
+from harbor_backend.core.phases import AGENT, GRACE_SEC, GRADER, Phase, PhaseCall
 from harbor_backend.core.spec import Model
 from harbor_backend.errors import SandboxLostError
 from harbor_backend.places.sandbox import ModelRoute, PhaseEnd, Role, Sandbox
@@ -18,7 +18,7 @@ from osmosis_ai.rollout.container.files import (
     MAX_RESULT_BYTES,
     ContainerInput,
     ContainerResult,
-    decode,
+    decode_input,
     encode,
 )
 from osmosis_ai.rollout.types.status import RolloutErrorCategory
@@ -47,8 +47,8 @@ class OneEnd(Sandbox):
     async def serve_model(self, model: Model, socket_path: str) -> ModelRoute:
         raise NotImplementedError
 
-    async def run_phase(self, phase: Phase, task: bytes, limit_sec: float | None) -> PhaseEnd:
-        self.asked = (phase, task, limit_sec)
+    async def run_phase(self, call: PhaseCall) -> PhaseEnd:
+        self.asked = (call.phase, call.task, call.limit_sec)
         if isinstance(self._end, Exception):
             raise self._end
         return self._end
@@ -82,7 +82,10 @@ SUCCESS = ExecutionResult(status=RolloutStatus.SUCCESS, sample=FOUR)
 LATE = failed(
     "Workflow exceeded its 30s deadline (4.0s of it spent queued)", RolloutErrorCategory.TIMEOUT
 )
-TOO_LARGE = f"Workflow returned a result of more than {MAX_RESULT_BYTES} bytes"
+TOO_LARGE = (
+    f"Workflow returned a result of more than {MAX_RESULT_BYTES} bytes: keep less in its messages, "
+    "or raise max_result_bytes= of the backend"
+)
 RESULT = encode(ContainerResult.of(SUCCESS))
 
 ENDS: dict[str, tuple[PhaseEnd, ExecutionResult]] = {
@@ -107,6 +110,14 @@ ENDS: dict[str, tuple[PhaseEnd, ExecutionResult]] = {
     ),
     "a result that was too large": (ended(result_dropped=5), failed(TOO_LARGE)),
     "the beginning of one that was": (ended(result=RESULT, result_dropped=5), failed(TOO_LARGE)),
+    "a result that its runner did not write": (
+        ended(result_forged=True),
+        failed(
+            "Workflow left a result that its runner did not write: something in the sandbox "
+            "replaced it",
+            RolloutErrorCategory.AGENT_ERROR,
+        ),
+    ),
     "no result": (ended(0), exited("0 and without a result. Its last output: none")),
     "an exit code and words": (
         ended(3, stdout=b"not this", stderr=b"  it hurts\n"),
@@ -200,7 +211,7 @@ async def test_how_long_its_process_may_take(case: str, tmp_path: Path) -> None:
     await run_phase(sandbox, phase, task, tmp_path / "log")
     assert sandbox.asked is not None
     asked, sent, limit = sandbox.asked
-    assert (asked, decode(ContainerInput, sent)) == (phase, task)
+    assert (asked, decode_input(sent)) == (phase, task)
     if expected is None:
         assert limit is None
     else:

@@ -21,6 +21,7 @@ from osmosis_ai.rollout import ExecutionRequest, RolloutContext
 from osmosis_ai.rollout.backend.gateway import BackendGateway
 from osmosis_ai.rollout.backend.live import LiveRollout
 from osmosis_ai.rollout.backend.registry import LiveRollouts
+from osmosis_ai.rollout.container.files import MAX_RESULT_BYTES
 from osmosis_ai.rollout.context import CHAT_COMPLETIONS_URL_ENV, ModelEndpoint
 from tests.harbor_backend.specs import native_program, workflow_program
 
@@ -162,6 +163,7 @@ def planner(case: Case, place: Place, folder: Path) -> TrialPlanner:
         options=OPTIONS,
         shared_grading=True,
         workflow_rewards=False,
+        max_result_bytes=MAX_RESULT_BYTES,
         work_dir=folder / "work",
         trials_dir=folder / "trials",
     )

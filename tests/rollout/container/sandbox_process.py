@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from osmosis_ai.rollout import ExecutionResult
-from osmosis_ai.rollout.container.files import ContainerInput, ContainerResult, decode, encode
+from osmosis_ai.rollout.container.files import ContainerInput, decode_result, encode
 
 ROOT = Path(__file__).parents[3]
 
@@ -39,7 +39,7 @@ class Ended:
     @property
     def result(self) -> ExecutionResult:
         """What came out of descriptor 3."""
-        return decode(ContainerResult, self.data).result()
+        return decode_result(self.data).result()
 
 
 @dataclass

@@ -10,8 +10,9 @@ import pytest
 
 from osmosis_ai.gateway import Gateway
 from osmosis_ai.rollout import RolloutErrorCategory, RolloutSample, RolloutStatus
-from osmosis_ai.rollout.container.files import ContainerInput, ContainerResult, decode, encode
+from osmosis_ai.rollout.container.files import ContainerInput, decode_result, encode
 from osmosis_ai.rollout.container.runner import PLACEHOLDER_KEY
+from osmosis_ai.rollout.container.signing import SIGNED, opened
 from tests.rollout.container.sandbox_process import ROOT, Ended, Sandbox
 
 PROMPT = [{"role": "user", "content": "What is 12 x 34?"}]
@@ -236,15 +237,17 @@ async def test_a_strands_agent_through_the_gateways_socket(
     assert PLACEHOLDER_KEY not in str(sample)
 
 
-def test_files_instead_of_descriptors(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("signed", [False, True])
+def test_files_instead_of_descriptors(sandbox: Sandbox, signed: bool) -> None:
     """The module's own door, on paths; a run that needs no workflow to say what it is."""
     task = ContainerInput(rollout_id="r-1", workflow="nowhere:Workflow")
     source, target = sandbox.project / "in.json", sandbox.project / "out.json"
-    source.write_bytes(encode(task))
+    key = "0" * 64
+    source.write_bytes(key.encode() + b"\n" + encode(task) if signed else encode(task))
     done = subprocess.run(
         [
             sys.executable, "-m", "osmosis_ai.rollout.container.runner", "agent",
-            "--input", source, "--result", target,
+            "--input", source, "--result", target, *([SIGNED] if signed else []),
         ],
         cwd=ROOT,
         capture_output=True,
@@ -252,7 +255,10 @@ def test_files_instead_of_descriptors(sandbox: Sandbox) -> None:
         timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    result = decode(ContainerResult, target.read_bytes()).result()
+    data = target.read_bytes()
+    answer = opened(data, key) if signed else data
+    assert answer is not None
+    result = decode_result(answer).result()
     assert result.status is RolloutStatus.FAILURE
     assert "nowhere" in (result.err_message or "")
     assert sorted(p.name for p in sandbox.project.iterdir()) == ["in.json", "out.json"]

@@ -1,5 +1,6 @@
 """Chat messages become ATIF steps."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from osmosis_ai.rollout import RolloutSample
 from osmosis_ai.rollout.container.trajectories import messages_from_trajectory
 from osmosis_ai.rollout.trajectory import convert_sample_to_trajectory
+from osmosis_ai.rollout.trajectory.convert import messages_to_steps
 from tests.rollout.trajectory.documents import call, document
 
 PNG = "https://example.com/a.png?size=2"
@@ -267,3 +269,39 @@ def test_a_trajectory_opt_out_has_no_document() -> None:
     opted_out = RolloutSample(trajectory_messages=None)
     with pytest.raises(ValueError, match="trajectory_messages is None"):
         convert_sample_to_trajectory(opted_out, rollout_id="r")
+
+
+def _work(messages: list[dict[str, Any]]) -> int:
+    """How many Python and C functions a conversion calls."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        messages_to_steps(messages)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        [{"role": "tool", "tool_call_id": "nobody's", "content": "ok"}],
+        [{"role": "user", "content": "go on"}],
+        [{"role": "assistant", "content": "", "tool_calls": [CALL]}],
+        [
+            {"role": "assistant", "content": "", "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        ],
+    ],
+    ids=["results of no call", "users", "calls without results", "calls and results"],
+)
+def test_a_conversation_costs_as_much_as_it_is_long(turn: list[dict[str, Any]]) -> None:
+    assert _work(turn * 800) < 2.2 * _work(turn * 400)

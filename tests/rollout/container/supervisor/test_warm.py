@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.rollout.container.files import ContainerInput, ContainerResult, decode, encode
+from osmosis_ai.rollout.container.files import ContainerInput, decode_result, encode
 from osmosis_ai.rollout.container.supervisor import frames
 from tests.rollout.container.supervisor.running import Host, running_supervisor
 
@@ -44,7 +44,7 @@ def phase(host: Host, runner: list[str] | None, prompt: str = "look") -> tuple[d
     assert answer["code"] == 0, streams
     assert streams[frames.STDOUT] == b"printed\n"
     assert streams[frames.STDERR] == b"complained\n"
-    result = decode(ContainerResult, streams[frames.RESULT]).result()
+    result = decode_result(streams[frames.RESULT]).result()
     assert result.sample is not None, result
     _, facts, number = result.sample.messages
     return json.loads(facts["content"]), number["content"]

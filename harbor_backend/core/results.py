@@ -1,7 +1,7 @@
 """What comes back of a trial; each field has one writer."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.common.texts import bounded_notes, note_text
 
@@ -18,6 +18,7 @@ class TrialResults:
     - ``grader``: the SDK grader's result, by the grader's verifier;
     - ``verifier_error``: what ended the verifier of the task's tests, by itself. Harbor keeps
       a trial's first exception alone, which may have been the agent's;
+    - ``integrity``: what could have decided over the task's tests, by the task's verifier;
     - ``queued_sec``: how long it waited for a slot, by the hooks;
     - ``runs``: how often Harbor's queue began it, by the hooks, through ``began``.
 
@@ -29,6 +30,7 @@ class TrialResults:
         self.workflow: ExecutionResult | None = None
         self.grader: ExecutionResult | None = None
         self.verifier_error: ExceptionInfo | None = None
+        self.integrity: dict[str, Any] | None = None
         self.queued_sec = 0.0
         self.runs = 0
         self._notes: dict[str, None] = {}
@@ -37,7 +39,7 @@ class TrialResults:
     def began(self) -> None:
         """Harbor's queue begins the trial, or begins it again; nothing of the run before counts."""
         self.runs += 1
-        self.workflow = self.grader = self.verifier_error = None
+        self.workflow = self.grader = self.verifier_error = self.integrity = None
 
     @property
     def notes(self) -> list[str]:

@@ -32,7 +32,8 @@ class Trial:
 
     ``rollout`` is whose trial it is, and ``observer`` hears how it goes on.
     ``submitted_at`` is a monotonic time, set by whoever gives it to the queue;
-    ``agent_runs`` says, by the hooks, whether it is in the agent's phase.
+    ``agent_runs`` says, by the hooks, whether it is in the agent's phase, and
+    ``agent_began`` when the first of these began, a monotonic time.
     """
 
     def __init__(self, spec: TrialSpec, rollout: "LiveRollout") -> None:
@@ -46,6 +47,7 @@ class Trial:
             self.results.note(note)
         self.sandbox_wait = SandboxWait()
         self.agent_runs = False
+        self.agent_began: float | None = None
         self._lent: dict[Lendable[Any], Any] = {}
         self._has_agent = False
 

@@ -58,6 +58,19 @@ class ModelRoute:
     api_key: str | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True)
+class Sights:
+    """What a sandbox looks like before a task's tests run where the agent worked.
+
+    ``processes`` began after the agent did and still run; ``changed`` are the paths that differ
+    from the image. ``None`` is not known, and ``problem`` says why.
+    """
+
+    processes: list[str] | None
+    changed: list[str] | None
+    problem: str = ""
+
+
 class Sandbox(ABC):
     """A sandbox of a trial.
 
@@ -90,6 +103,14 @@ class Sandbox(ABC):
     @abstractmethod
     async def run_phase(self, call: PhaseCall) -> PhaseEnd:
         """Run a phase's process."""
+
+    async def before_tests(self, agent_sec: float, agent_user: str | int | None) -> Sights | None:
+        """Look around before a task's tests, ``agent_sec`` seconds after the agent began.
+
+        Where the agent was not root (``agent_user``, or the image's), and the tests are,
+        only root may write to the verifier's directory from then on. ``None`` where nobody looks.
+        """
+        return None
 
 
 class SandboxMaker(ABC):

@@ -43,6 +43,7 @@ def diagnostics(trial: Trial, result: TrialResult, environment: str) -> dict[str
         },
         "runs": trial.results.runs,
         "notes": trial.results.notes,
+        "integrity": trial.results.integrity,
     }
 
 

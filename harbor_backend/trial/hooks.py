@@ -38,6 +38,7 @@ class TrialHooks:
         if trial := self._trials.named(event.config.trial_name):
             trial.sandbox_wait.over()
             trial.agent_runs = True
+            trial.agent_began = trial.agent_began or time.monotonic()
             trial.observer.begin(AGENT)
 
     async def _agent_ended(self, event: TrialHookEvent) -> None:

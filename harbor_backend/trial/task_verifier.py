@@ -1,6 +1,7 @@
 """The Harbor verifier that runs a task's own tests, and trusts nothing that they leave."""
 
 import asyncio
+import time
 from typing import Any
 
 from harbor.models.task.task import Task
@@ -15,7 +16,10 @@ from harbor.verifier.verifier import (
 )
 
 from harbor_backend.core.trial import Trial, find_trial
+from harbor_backend.errors import HarborBackendError
 from harbor_backend.places.plain_file import read_end
+from harbor_backend.places.sandbox import Role, Sights, sandbox_of
+from harbor_backend.trial.integrity import integrity, worse
 from harbor_backend.trial.rewards import (
     NO_REWARD_FILE,
     Rewards,
@@ -60,7 +64,31 @@ class TaskVerifier(Verifier):
                 self._trial.results.verifier_error = ExceptionInfo.from_exception(exc)
             raise
 
+    async def _look(self, trial: Trial) -> None:
+        """Note what of the agent is left where the tests run. Raises nothing."""
+        sandbox = sandbox_of(self.environment, trial, Role.AGENT)
+        if sandbox.role is not Role.AGENT:
+            return
+        began = trial.agent_began
+        sights = None
+        try:
+            if began is not None:
+                sights = await sandbox.before_tests(time.monotonic() - began, self._agent_user())
+        except HarborBackendError as exc:  # the tests say it better, or can do without
+            sights = Sights(None, None, f"the sandbox could not be looked into: {exc}")
+        found = integrity(sights, self.task.config.environment.workdir or "/app")
+        earlier = trial.results.integrity
+        trial.results.integrity = found if earlier is None else worse(earlier, found)
+
+    def _agent_user(self) -> str | int | None:
+        steps = self.task.config.steps or []
+        step = next((step for step in steps if step.name == self.step_name), None)
+        own = None if step is None else step.agent.user
+        return self.task.config.agent.user if own is None else own
+
     async def _verified(self) -> VerifierResult:
+        if self._trial is not None:
+            await self._look(self._trial)
         try:
             return await super().verify()
         except asyncio.CancelledError:  # also of a time-out, which Harbor makes of it

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,9 @@ from harbor_backend.places.docker.engine import EngineError
 from harbor_backend.places.docker.executor import Executor
 from harbor_backend.places.docker.hosts import SandboxHost
 from harbor_backend.places.docker.namespaces import Namespace
+from harbor_backend.places.docker.walls import Walls
 from harbor_backend.places.instance import instance_id
 
-_MAX_PIDS = 8192
 _EXPLAIN_SEC = 10.0
 
 
@@ -27,7 +27,8 @@ class ContainerSpec:
 
     ``command`` is the supervisor's, run as root, or ``None``: then the image's own entry
     point runs as the image's user, and is given a command that only waits. ``env`` is set
-    over the image's. ``cpus`` and ``memory_mb`` bound it where they are given.
+    over the image's. ``cpus`` bounds it where it is given; of ``memory_mb``, ``walls`` tell
+    what none means, and 0 is without a limit.
     """
 
     image: str
@@ -35,6 +36,7 @@ class ContainerSpec:
     network: str
     mounts: Sequence[Mapping[str, Any]]
     rollout_id: str
+    walls: Walls
     env: Mapping[str, str] = field(default_factory=dict)
     cpus: float | None = None
     memory_mb: int | None = None
@@ -57,8 +59,7 @@ class ContainerSpec:
                 "NetworkMode": self.network,
                 "Mounts": list(self.mounts),
                 "NanoCpus": int(self.cpus * 1e9) if self.cpus else 0,
-                "Memory": self.memory_mb * 1024 * 1024 if self.memory_mb else 0,
-                "PidsLimit": _MAX_PIDS,
+                **self.walls.host_config(self.memory_mb),
                 "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m"}},
             },
         }
@@ -104,6 +105,10 @@ class Container:
     async def start(self) -> None:
         """Start it."""
         await self._host.engine.start(self.id)
+
+    def changes(self) -> AsyncIterator[bytes]:
+        """What the engine says of the paths that are not as in its image, as JSON."""
+        return self._host.engine.stream("GET", f"/containers/{self.id}/changes")
 
     async def explained(self, exc: SandboxLostError) -> SandboxLostError:
         """A loss of the sandbox with what the engine knows of it, which is asked once."""

@@ -30,9 +30,12 @@ from harbor_backend.places.docker.image import Image
 from harbor_backend.places.docker.images import ensure_image, forget_image
 from harbor_backend.places.docker.local import LocalHosts
 from harbor_backend.places.docker.mounts import bind, engine_mount
+from harbor_backend.places.docker.networks import ensure_public_network
 from harbor_backend.places.docker.supervisor import SupervisorStart, listening
+from harbor_backend.places.docker.survey import ROOT, survey
+from harbor_backend.places.docker.walls import walls_of
 from harbor_backend.places.exchange import run_over_files
-from harbor_backend.places.sandbox import ModelRoute, PhaseEnd, Sandbox, role_of
+from harbor_backend.places.sandbox import ModelRoute, PhaseEnd, Sandbox, Sights, role_of
 from osmosis_ai.rollout.container.files import CHANNEL_DIR, RUNTIME_DIR
 
 if TYPE_CHECKING:
@@ -48,9 +51,8 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
     reaches the host only through size-limited downloads. The engine is this
     machine's, or that of a host which the trial's place lends.
 
-    An image's own program, if it has one, is the first process, as its own user and
-    with what the engine gives it; the supervisor then runs beside it. An image's
-    health check is waited for.
+    An image's own program, if it has one, is the first process, as its own user;
+    the supervisor then runs beside it. An image's health check is waited for.
 
     ``runtime_dir`` is mounted read-only at ``/opt/osmosis``. Without it, or on an
     engine that cannot mount local directories, commands go through the Engine
@@ -96,15 +98,14 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
 
     @property
     def capabilities(self) -> EnvironmentCapabilities:
-        """No network can be enforced; an allowlist is left to Harbor's own environment."""
+        """That there is no network is enforced; allowlists are left to Harbor's environment."""
         return EnvironmentCapabilities(disable_internet=True)
 
     @classmethod
     def resource_capabilities(cls) -> EnvironmentResourceCapabilities:
         """Limits on CPU and memory are enforced, reservations are not made."""
-        return EnvironmentResourceCapabilities(
-            cpu_limit=True, memory_limit=True, fractional_cpus=True
-        )
+        limits = {"cpu_limit": True, "memory_limit": True, "fractional_cpus": True}
+        return EnvironmentResourceCapabilities(**limits)
 
     @property
     def name(self) -> str:
@@ -137,8 +138,7 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
 
         Raises:
             SandboxBuildFailedError: the image does not build.
-            HarborBackendError: no host, an engine or sandbox that failed, or an image that is
-                not healthy.
+            HarborBackendError: no host; engine or sandbox failed; the image is not healthy.
         """
         hosts = LocalHosts() if self._trial is None else self._trial.lent(SANDBOX_HOSTS)
         trial = self.session_id if self._trial is None else self._trial.key
@@ -176,8 +176,7 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
         """Run a shell command; see ``BaseEnvironment.exec``.
 
         Raises:
-            RuntimeError: it ran longer than ``timeout_sec`` seconds; its whole
-                process tree was killed.
+            RuntimeError: it ran longer than ``timeout_sec``; its process tree was killed.
         """
         shell = await self._find_shell()
         done = await self.run(
@@ -236,9 +235,16 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
         """See ``Sandbox``: it is ready when it has started."""
 
     async def open_directory(self, path: str) -> None:
-        """See ``Sandbox``; where commands run as root, everything is open to them."""
-        if self._image_user not in {None, "root", "0"}:
+        """See ``Sandbox``; to root, everything is open."""
+        if self._image_user not in ROOT:
             await self.exec(f"mkdir -p {path} && chmod -R a+rwX {path}", user="root")
+
+    async def before_tests(self, agent_sec: float, agent_user: str | int | None) -> Sights | None:
+        """See ``Sandbox``."""
+        users = (agent_user or self._image_user, self._resolve_user(None) or self._image_user)
+        if (container := self._container) is None or not self.supervised:
+            return None
+        return await survey(self._running, container, agent_sec, *users)
 
     async def serve_model(self, model: Model, socket_path: str) -> ModelRoute:
         """See ``Sandbox``: a socket of the channel's directory, which is mounted.
@@ -289,7 +295,7 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
         image = await self._image(host.engine, force_build=force_build)
         self._image_user = image.user or None
         mounts = [engine_mount(mount) for mount in self._host_mounts]
-        network = "none" if self._network_disabled else "default"
+        network = "none" if self._network_disabled else await ensure_public_network(host.engine)
         supervisor: SupervisorStart | None = None
         env = self._startup_env()
         if self._runtime_dir is not None and host.can_mount:
@@ -311,15 +317,19 @@ class DockerEnvironment(BaseEnvironment, Sandbox):
             network = self._namespace.network_mode
             files = self._namespace.own_files(self._channel_dir.here)
             mounts += [bind(file, path, read_only=False) for path, file in files.items()]
+        memory_mb = self._resource_limit_value("memory", auto_mode=ResourceMode.LIMIT)
+        if self._resource_mode("memory") is ResourceMode.IGNORE:
+            memory_mb = 0
         spec = ContainerSpec(
             image=image.reference,
             command=None if supervisor is None else supervisor.first_command,
             network=network,
             mounts=mounts,
             rollout_id=self._rollout_id,
+            walls=await walls_of(host.engine),
             env=env,
             cpus=self._resource_limit_value("cpu", auto_mode=ResourceMode.LIMIT),
-            memory_mb=self._resource_limit_value("memory", auto_mode=ResourceMode.LIMIT),
+            memory_mb=memory_mb,
             labels=host.labels,
         )
         container = Container(host, self.session_id, self._namespace, self.logger)

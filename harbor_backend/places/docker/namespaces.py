@@ -3,8 +3,8 @@
 Making and removing a namespace costs an engine more than all the rest of a
 container: it starts itself once more as a hook each time. A sandbox without
 NET_ADMIN can change nothing of its namespace, and what listened in it dies with
-the sandbox. So it is made once and used again, by one sandbox at a time, and
-for an hour at most.
+the sandbox. So it is made once and used again, by one sandbox at a time, for an
+hour at most, and only when no socket is left in it.
 
 Each is held by a container that does nothing. It lives as long as a connection
 to this process, so that none outlives it, however that ends.
@@ -35,14 +35,36 @@ from osmosis_ai.rollout.container.files import CHANNEL_DIR, RUNTIME_DIR, RUNTIME
 HOSTNAME = "sandbox"
 
 _START_TIMEOUT_SEC = 60
+_SETTINGS = {"net.ipv4.tcp_max_tw_buckets": "0"}
+"""On a loopback, no packet comes late: a closed connection's port is free at once."""
 _MAX_FREE = 64
 _MAX_AGE_SEC = 3600
 _IMAGE = f"{labels.PREFIX}-namespace:1"
 _SOCKET = "held.sock"
-_HOLD = (
-    "import signal, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
-    "while s.recv(1): signal.pause()"
-)
+# It ends with the connection, unless it is told to stay; asked, it says whether the namespace
+# has sockets that were not there when it began: the engine's own name server has some.
+_HOLD = """
+import signal, socket, sys
+
+def sockets():
+    found = set()
+    for kind in "tcp", "tcp6", "udp", "udp6", "udplite", "raw", "raw6", "icmp", "packet":
+        try:
+            with open("/proc/net/" + kind) as table:
+                found.update((kind, *line.split()[1:4]) for line in table.readlines(65536)[1:])
+        except OSError:
+            pass
+    return found
+
+before = sockets()
+host = socket.socket(socket.AF_UNIX)
+host.connect(sys.argv[1])
+while asked := host.recv(1):
+    if asked == b"k":
+        signal.pause()
+    host.sendall(b"1" if sockets() <= before else b"0")
+"""
+_ANSWER_SEC = 5.0
 # What an engine writes for each container, and shares among those of one namespace.
 _FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 _MAX_FILE_BYTES = 64 * 1024
@@ -81,6 +103,17 @@ class Namespace:
         except OSError:
             return False
 
+    async def is_empty(self) -> bool:
+        """Whether no socket of the last sandbox is in it, not even one that waits for its end."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_ANSWER_SEC):
+                await loop.sock_sendall(self.connection, b"?")
+                return await loop.sock_recv(self.connection, 1) == b"1"
+        except (OSError, TimeoutError):
+            self.close()
+            return False
+
     def keep(self) -> None:
         """Let the holder outlive this process, for a sandbox that does."""
         with contextlib.suppress(OSError):  # it is gone already
@@ -117,7 +150,7 @@ async def borrow_namespace(engine: Engine, network: str, runtime_dir: Path) -> N
     """Return a namespace in a network that no other sandbox uses, until ``give_back()``.
 
     Args:
-        network: the engine's name of it: ``none`` has a loopback only.
+        network: the engine's name of it: ``none`` has a loopback only. It must be there.
         runtime_dir: any runtime; its interpreter runs the holder.
 
     Raises:
@@ -125,17 +158,31 @@ async def borrow_namespace(engine: Engine, network: str, runtime_dir: Path) -> N
         SandboxStartError: the holder did not come up.
     """
     free = _free.setdefault((engine.host, network), [])
-    while free:
-        namespace = free.pop()
-        if namespace.usable:
-            return namespace
-        namespace.close()
+    if (namespace := await _proved_empty(free)) is not None:
+        return namespace
     making = asyncio.ensure_future(_make(engine, network, runtime_dir))
     try:
         return await asyncio.shield(making)
     except asyncio.CancelledError:
         making.add_done_callback(_keep_for_the_next)
         raise
+
+
+async def _proved_empty(free: list[Namespace]) -> Namespace | None:
+    """Take one that nothing is left in; those where something is stay for later."""
+    waiting: list[Namespace] = []
+    try:
+        while free:
+            namespace = free.pop()
+            if not namespace.usable:
+                namespace.close()
+            elif await namespace.is_empty():
+                return namespace
+            else:
+                waiting.append(namespace)
+    finally:
+        free.extend(waiting)
+    return None
 
 
 def _keep_for_the_next(making: asyncio.Future[Namespace]) -> None:
@@ -227,6 +274,7 @@ def _config(network: str, runtime_dir: Path, folder: Path) -> dict[str, Any]:
         "Labels": {labels.NAMESPACE: instance_id()},
         "HostConfig": {
             "NetworkMode": network,
+            "Sysctls": _SETTINGS if network == "none" else {},
             "AutoRemove": True,
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],

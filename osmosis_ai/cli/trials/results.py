@@ -23,6 +23,9 @@ class Ending(StrEnum):
     NO_RESULT = "no_result"
 
 
+SUSPECT = "The tests ran where the agent left what may decide over them"
+
+
 @dataclass(frozen=True)
 class Kept:
     """A sandbox that stays, and the command to enter it."""
@@ -40,7 +43,8 @@ class TrialReport:
     and ``category`` and ``message`` say how it failed. ``seconds`` leave out the time it
     waited; ``could_run`` is false when its agent never had its chance, and
     ``may_run_again`` true when neither agent nor task were at fault. ``runs`` counts
-    how often it was begun: more than once where it was tried again.
+    how often it was begun: more than once where it was tried again. ``integrity`` tells
+    what an agent left where its tests ran, and a ``message`` says so of a suspect one.
     """
 
     trial: Trial
@@ -57,6 +61,7 @@ class TrialReport:
     could_run: bool
     may_run_again: bool = False
     runs: int = 1
+    integrity: dict[str, Any] | None = None
     logs: str | None = None
     artifacts: str | None = None
     trajectory: str | None = None
@@ -84,7 +89,7 @@ def trial_report(trial: Trial, outcome: ExecutionOutcome, seconds: float) -> Tri
         ending=_ending(result),
         status=str(result.status),
         category=None if category is None else str(category),
-        message=result.err_message,
+        message=result.err_message or suspicion(extra.get("integrity")),
         phase=extra.get("phase"),
         reward=sample.reward if sample is not None and result.is_scored else None,
         rewards={} if sample is None else dict(sample.extra_fields.get("rewards") or {}),
@@ -94,7 +99,17 @@ def trial_report(trial: Trial, outcome: ExecutionOutcome, seconds: float) -> Tri
         could_run=_could_run(outcome),
         may_run_again=category is not None and category.may_run_again,
         runs=max(1, extra.get("runs", 1)),
+        integrity=extra.get("integrity"),
     )
+
+
+def suspicion(integrity: dict[str, Any] | None) -> str | None:
+    """What is to be told of an agent that left what may decide over its tests."""
+    if integrity is None or integrity["status"] != "suspect":
+        return None
+    findings = integrity["findings"]
+    more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    return f"{SUSPECT}: {findings[0]}{more}"
 
 
 def _ending(result: ExecutionResult) -> Ending:

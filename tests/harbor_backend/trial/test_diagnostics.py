@@ -23,6 +23,7 @@ QUIET: dict[str, Any] = {
     "timings_sec": {"queued": 0.25},
     "runs": 0,
     "notes": [],
+    "integrity": None,
 }
 
 CASES: dict[str, tuple[Program, dict[str, Any], dict[str, Any]]] = {

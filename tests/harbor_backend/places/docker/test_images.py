@@ -270,7 +270,11 @@ async def test_what_buildkit_knows_is_built(
     image = await ensure_image(client, directory, None)
     assert engine.images.get(image.reference).labels[labels.IMAGE] == "environment"
     made = engine.containers.run(
-        image.reference, ["cat", "/made"], remove=True, network_mode="none"
+        # Of a container that ends at once, an engine may have no output yet when it is asked.
+        image.reference,
+        ["sh", "-c", "cat /made; sleep 0.3"],
+        remove=True,
+        network_mode="none",
     )
     assert made.strip()
 

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from harbor.models.task.config import NetworkMode
 
+from harbor_backend.errors import SandboxStartError
 from harbor_backend.places import labels
-from harbor_backend.places.docker import namespaces
+from harbor_backend.places.docker import namespaces, networks
+from harbor_backend.places.docker.engine import shared_engine
 from harbor_backend.places.docker.environment import DockerEnvironment
+from harbor_backend.places.docker.networks import PUBLIC_NETWORK, ensure_public_network
 from harbor_backend.places.instance import instance_id
 from harbor_backend.program.runtime import Runtime
 from sandbox_images import BASE_IMAGE
@@ -25,6 +28,21 @@ LISTEN = (
     "import socket, time; s = socket.create_server(('127.0.0.1', 18417)); "
     "print('listens', flush=True); time.sleep(600)"
 )
+CONNECT = """
+import socket
+server = socket.create_server(("127.0.0.1", 18417))
+for _ in range(8):
+    client = socket.create_connection(("127.0.0.1", 18417))
+    served, _ = server.accept()
+    served.close()
+    client.close()
+"""
+BIND = """
+import socket
+with socket.socket() as server:
+    server.bind(("127.0.0.1", 18417))
+    server.listen()
+"""
 DIES_WITH_A_NAMESPACE = """
 import asyncio, os, pathlib, sys
 from harbor_backend.places.docker.engine import shared_engine
@@ -81,6 +99,42 @@ async def test_nothing_of_an_ended_sandbox_is_seen_in_its_namespace(make: Make) 
     await output(second, "while ! grep -q listens /tmp/log; do sleep 0.05; done")
 
 
+@pytest.mark.parametrize("network", [NetworkMode.NO_NETWORK, NetworkMode.PUBLIC])
+async def test_the_next_sandbox_may_listen_where_one_had_connections(
+    make: Make, network: NetworkMode
+) -> None:
+    """What a closed connection leaves for a minute is not lent with the namespace."""
+    first = await started(make, network=network)
+    await output(first, f"python3 -c '{CONNECT}'")
+    await first.stop(delete=True)
+    second = await started(make, network=network)
+    # A server that does not ask for an address that is in use.
+    await output(second, f"python3 -c '{BIND}'")
+    assert await output(second, "tail -qn +2 /proc/net/tcp | grep -c :47F1 || true") == "0"
+
+
+async def test_sandboxes_with_a_network_do_not_reach_one_another(make: Make) -> None:
+    one, other = [await started(make, network=NetworkMode.PUBLIC) for _ in range(2)]
+    address = await output(one, "hostname -I")
+    serve = LISTEN.replace("127.0.0.1", "").replace("18417", "18418")
+    await one.exec(f'(setsid python3 -c "{serve}" > /tmp/log 2>&1 &)')
+    await output(one, "while ! grep -q listens /tmp/log; do sleep 0.05; done")
+    reach = "import socket; socket.create_connection(('{}', 18418), 2); print('reached')"
+    assert await output(one, f'python3 -c "{reach.format(address)}"') == "reached"
+    done = await other.exec(f'python3 -c "{reach.format(address)}"')
+    assert "reached" not in (done.stdout or ""), done
+    assert "TimeoutError" in (done.stderr or "")
+
+
+async def test_a_network_that_keeps_nobody_apart_is_refused(make: Make, engine: Any) -> None:
+    client = shared_engine()
+    await ensure_public_network(client)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(networks, "PUBLIC_NETWORK", "bridge")
+        with pytest.raises(SandboxStartError, match="does not keep its containers apart"):
+            await ensure_public_network(client)
+
+
 async def test_a_sandbox_knows_localhost_and_its_own_name(make: Make) -> None:
     sandbox = await started(make)
     assert "localhost" in await output(sandbox, "getent hosts localhost")
@@ -130,10 +184,13 @@ async def test_namespaces_with_and_without_a_network_are_not_mixed_up(make: Make
 async def test_a_public_sandbox_knows_what_the_engine_says_of_its_network(
     make: Make, engine: Any
 ) -> None:
-    plain = engine.containers.run(
-        BASE_IMAGE, ["sh", "-c", "cat /etc/resolv.conf; hostname -I"], remove=True
-    ).decode()
     sandbox = await started(make, network=NetworkMode.PUBLIC)
+    plain = engine.containers.run(
+        BASE_IMAGE,
+        ["sh", "-c", "cat /etc/resolv.conf; hostname -I"],
+        network=PUBLIC_NETWORK,
+        remove=True,
+    ).decode()
     resolvers, _, address = plain.strip().rpartition("\n")
     assert await output(sandbox, "cat /etc/resolv.conf") == resolvers.strip()
     own = await output(sandbox, "hostname -I")

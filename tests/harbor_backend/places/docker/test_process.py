@@ -23,11 +23,10 @@ WORKDIR /closed
 LOOKS = {
     "environment": "env | grep -v ^HOSTNAME= | sort",
     "signals": "grep '^Sig[BIC]' /proc/self/status",
-    "rights": "grep -E '^(Cap|Groups|NoNewPrivs|Seccomp:|Uid|Gid)' /proc/self/status",
+    "rights": "grep -E '^(Groups|NoNewPrivs|Seccomp:|Uid|Gid)' /proc/self/status",
     "limits": "ulimit -a",
     "files": "umask; ls /proc/self/fd; pwd; [ -t 0 ] || cat",
     "session": "set -- $(sed 's/.*) //' /proc/$$/stat); echo $(($3 - $$)) $(($4 - $$)) $5",
-    "memory": "cat /proc/self/oom_score_adj",
     "of a Python": "python3 -c 'import signal; print(signal.getsignal(signal.SIGHUP))'; locale",
 }
 WHO = {

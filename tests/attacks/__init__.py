@@ -1,0 +1,1 @@
+"""Attacks on every wall of the project, and what holds each."""

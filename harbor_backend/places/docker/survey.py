@@ -1,6 +1,7 @@
 """What a container looks like before a task's tests run where the agent worked."""
 
 import asyncio
+import time
 from pathlib import Path
 
 from harbor_backend.errors import HarborBackendError
@@ -12,7 +13,7 @@ from osmosis_ai.rollout.container import survey as program
 from osmosis_ai.rollout.container.files import RUNTIME_PYTHON, VERIFIER_LOGS_DIR
 
 ROOT = {None, "", "root", "0", 0}
-_LOOK_SEC = 10.0
+_LOOK_SEC = program.MAX_DELAY_SEC
 _MAX_PRINTED_BYTES = 64 * 1024
 _MAX_CHANGES_BYTES = 32 * 1024**2
 _MAX_CHANGES = 200_000
@@ -35,7 +36,7 @@ async def survey(
         SandboxLostError: the sandbox ended.
     """
     is_forgeable = agent not in ROOT and tests in ROOT
-    arguments = [str(agent_sec), VERIFIER_LOGS_DIR if is_forgeable else ""]
+    arguments = [str(agent_sec), str(time.time()), VERIFIER_LOGS_DIR if is_forgeable else ""]
     source = await asyncio.to_thread(Path(program.__file__).read_text)
     looking = Command(
         [RUNTIME_PYTHON, "-I", "-S", "-c", source, *arguments],

@@ -1,8 +1,9 @@
 """A look around a sandbox before a task's tests run in it, by the runtime's own interpreter.
 
 The host passes this file's text to that interpreter as a program, so that it depends on nothing
-that an agent may have changed. It prints a JSON object: ``processes`` holds those that began
-after the agent did, by number and name, and ``more`` how many were left out.
+that an agent may have changed. Its arguments are the seconds since the agent began, the time of
+that, and a directory to close, or none. It prints a JSON object: ``processes`` holds those that
+began after the agent did, by number and name, and ``more`` how many were left out.
 """
 
 import contextlib
@@ -10,9 +11,12 @@ import json
 import os
 import stat
 import sys
+import time
 from pathlib import Path
 
 MAX_PROCESSES = 50
+MAX_DELAY_SEC = 10.0
+"""Between the host's question and the look; clocks may differ by more."""
 _SLACK_SEC = 0.5
 _NAME_BYTES = 120
 _PARENT, _STARTED = 1, 19
@@ -79,10 +83,12 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def main(agent_sec: str, closed: str) -> None:
+def main(agent_sec: str, asked_at: str, closed: str) -> None:
     if closed:
         close(closed)
-    found, more = processes(float(agent_sec))
+    # A busy machine takes its time between the question and the look.
+    since = min(max(time.time() - float(asked_at), 0.0), MAX_DELAY_SEC)
+    found, more = processes(float(agent_sec) + since)
     print(json.dumps({"processes": found, "more": more}))
 
 

@@ -1,75 +1,30 @@
 """Reading bodies within bounds."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 from aiohttp import web
 
-from osmosis_ai.common.json_bounds import check_json_bounds
 from osmosis_ai.gateway.errors import ApiError, UpstreamError, bad_request
-from osmosis_ai.gateway.limits import GatewayLimits
-
-_PARSED_AT_ONCE = 256 * 1024
-"""A larger document is counted before it is parsed, and neither happens in the event loop."""
 
 
-class HeldBodies:
-    """The bodies of one rollout's calls in flight."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._held = 0
-
-    @contextmanager
-    def holding(self) -> Iterator[Callable[[int], None]]:
-        """Yield what counts bytes of one body, which are given back at the block's end.
-
-        The function raises ``ApiError``: 429, all together are more than may be held.
-        """
-        mine = 0
-
-        def count(size: int) -> None:
-            nonlocal mine
-            if self._held + size > self._max_bytes:
-                raise _too_many(self._max_bytes)
-            self._held += size
-            mine += size
-
-        try:
-            yield count
-        finally:
-            self._held -= mine
-
-
-async def read_request(
-    request: web.BaseRequest, limits: GatewayLimits, count: Callable[[int], None]
-) -> bytes:
-    """Read the agent's body; ``count`` is told of every part.
+async def read_request(request: web.BaseRequest, max_bytes: int) -> bytes:
+    """Read the agent's body.
 
     Raises:
-        ApiError: 413, it is larger than one may be; 415, it is compressed, so that its
-            size is not known; 408, it takes too long; whatever ``count`` raises.
+        ApiError: 413, it is larger than ``max_bytes``.
     """
-    if (request.content_length or 0) > limits.max_request_bytes:
-        raise _too_large(limits.max_request_bytes)
-    if request.headers.get("Content-Encoding", "identity").lower() not in {"", "identity"}:
-        raise _compressed(request.headers["Content-Encoding"])
+    if (request.content_length or 0) > max_bytes:
+        raise _too_large(max_bytes)
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
     body = bytearray()
-    try:
-        async with asyncio.timeout(limits.max_body_sec):
-            async for chunk in request.content.iter_any():
-                count(len(chunk))
-                body += chunk
-                if len(body) > limits.max_request_bytes:
-                    raise _too_large(limits.max_request_bytes)
-    except TimeoutError:
-        raise _too_slow(limits.max_body_sec) from None
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
     return bytes(body)
 
 
@@ -93,17 +48,14 @@ async def read_reply(body: AsyncIterator[bytes], max_bytes: int) -> bytes:
     return bytes(answer)
 
 
-async def parse_request(body: bytes) -> dict[str, Any]:
+def parse_request(body: bytes) -> dict[str, Any]:
     """Parse the agent's JSON object.
 
     Raises:
-        ApiError: 400, it is not JSON, not an object, or of more values than are read.
+        ApiError: 400, it is not JSON, or not an object.
     """
     try:
-        if len(body) <= _PARSED_AT_ONCE:
-            payload = _parsed(body)
-        else:
-            payload = await asyncio.to_thread(_counted, body)
+        payload = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as exc:
         raise bad_request(f"the request body is not valid JSON: {exc}", code="bad_json") from exc
     if not isinstance(payload, dict):
@@ -133,15 +85,6 @@ def parse_reply(body: bytes) -> dict[str, Any]:
     return answer
 
 
-def _counted(body: bytes) -> Any:
-    check_json_bounds(body, max_bytes=len(body))
-    return _parsed(body)
-
-
-def _parsed(body: bytes) -> Any:
-    return json.loads(body, parse_constant=_no_constant)
-
-
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value")
 
@@ -154,37 +97,4 @@ def _too_large(max_bytes: int) -> ApiError:
         code="request_too_large",
         retry=False,
         limit="max_request_bytes",
-    )
-
-
-def _too_many(max_bytes: int) -> ApiError:
-    return ApiError(
-        429,
-        f"the rollout's calls in flight hold {max_bytes} bytes of request bodies, and no more are "
-        "taken (GatewayLimits.max_held_bytes)",
-        kind="rate_limit_error",
-        code="too_many_bytes",
-        retry=True,
-        limit="max_held_bytes",
-    )
-
-
-def _too_slow(seconds: float) -> ApiError:
-    return ApiError(
-        408,
-        f"the request body did not arrive within {seconds} s (GatewayLimits.max_body_sec)",
-        kind="invalid_request_error",
-        code="request_too_slow",
-        retry=False,
-        limit="max_body_sec",
-    )
-
-
-def _compressed(encoding: str) -> ApiError:
-    return ApiError(
-        415,
-        f"the request body is compressed ({encoding[:40]!r}); send it as it is",
-        kind="invalid_request_error",
-        code="request_compressed",
-        retry=False,
     )

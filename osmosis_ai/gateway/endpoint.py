@@ -9,7 +9,6 @@ from pathlib import Path
 import anyio
 
 from osmosis_ai.common.model_calls import CallRecord, Kind
-from osmosis_ai.gateway.bodies import HeldBodies
 from osmosis_ai.gateway.capture import Capture
 from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.ledger import Ledger
@@ -63,7 +62,6 @@ class Endpoint:
         self.limits = limits
         self.capture = capture
         self.redact = Redactor([api_key, self.token])
-        self.bodies = HeldBodies(limits.max_held_bytes)
         self.ledger = Ledger(limits, self.redact, journal, observe)
         self._listen_unix = listen_unix
         self.lifetime = Lifetime(rollout_id)

@@ -81,11 +81,8 @@ class _Exchange:
 
     async def _forward(self) -> web.StreamResponse:
         self._endpoint.ledger.admit(self._call)
-        with self._endpoint.bodies.holding() as count:
-            body = await read_request(self._request, self._limits, count)
-            return await self._ask(AgentRequest(self._resource, body, await parse_request(body)))
-
-    async def _ask(self, agent_request: AgentRequest) -> web.StreamResponse:
+        body = await read_request(self._request, self._limits.max_request_bytes)
+        agent_request = AgentRequest(self._resource, body, parse_request(body))
         self._call.received(agent_request.body, agent_request.payload)
         for dialect in dialects(agent_request, self._endpoint):
             self._speak(dialect)

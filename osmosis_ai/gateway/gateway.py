@@ -17,7 +17,6 @@ from osmosis_ai.gateway.addresses import (
     record_name,
     rollout_url,
 )
-from osmosis_ai.gateway.bound_server import BoundServer
 from osmosis_ai.gateway.capture import Capture
 from osmosis_ai.gateway.directory import Directory
 from osmosis_ai.gateway.endpoint import Endpoint
@@ -196,8 +195,7 @@ async def _listen_unix(endpoint: Endpoint, path: Path) -> AsyncIterator[None]:
     # by one rollout can never be taken for the next rollout's on the same path.
     checked_socket_path(path)
     lifetime = Lifetime(endpoint.rollout_id, endpoint.lifetime)
-    handler = partial(serve_unix, endpoint, lifetime)
-    async with _running(handler, endpoint.limits.max_connections) as runner:
+    async with _running(partial(serve_unix, endpoint, lifetime)) as runner:
         try:
             await web.UnixSite(runner, path).start()
             path.chmod(MODE)
@@ -208,17 +206,9 @@ async def _listen_unix(endpoint: Endpoint, path: Path) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _running(
-    handler: Handler, max_connections: int | None = None
-) -> AsyncIterator[web.ServerRunner]:
+async def _running(handler: Handler) -> AsyncIterator[web.ServerRunner]:
     # An agent that leaves cancels its handler, and with it the call upstream.
-    server = BoundServer(
-        handler,
-        max_connections,
-        handler_cancellation=True,
-        access_log=None,
-        auto_decompress=False,
-    )
+    server = web.Server(handler, handler_cancellation=True, access_log=None)
     runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SEC)
     await runner.setup()
     try:

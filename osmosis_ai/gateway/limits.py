@@ -11,10 +11,6 @@ class GatewayLimits:
 
     Attributes:
         max_request_bytes: largest request body; a larger one is answered with 413.
-        max_held_bytes: bodies of a rollout's calls in flight, together; one that would be
-            more is refused with 429.
-        max_body_sec: longest that an agent may take to send a body; then 408.
-        max_connections: open at once to a rollout's own socket; one more is closed.
         max_response_bytes: largest answer held in memory, and largest single event
             of a stream; a larger one is a 502.
         max_calls: chat completions admitted, whatever became of them; then 429.
@@ -38,11 +34,8 @@ class GatewayLimits:
         ValueError: a bound is negative, or one that must be positive is zero.
     """
 
-    max_request_bytes: int = 16 * _MIB
-    max_held_bytes: int = 64 * _MIB
-    max_body_sec: float = 60.0
-    max_connections: int = 64
-    max_response_bytes: int = 32 * _MIB
+    max_request_bytes: int = 64 * _MIB
+    max_response_bytes: int = 64 * _MIB
     max_calls: int | None = None
     max_tokens: int | None = None
     max_concurrent: int | None = None

@@ -1,18 +1,26 @@
 """One model call: from the agent's request to the last byte of its answer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 import anyio
 from aiohttp import web
 
 from osmosis_ai.common.log_context import about_rollout
-from osmosis_ai.gateway.bodies import parse_reply, parse_request, read_reply, read_request
+from osmosis_ai.gateway.bodies import (
+    SMALL_BYTES,
+    parse_reply,
+    parse_request,
+    read_reply,
+    read_request,
+)
 from osmosis_ai.gateway.calls import OpenCall
 from osmosis_ai.gateway.dialect import Dialect
 from osmosis_ai.gateway.endpoint import Endpoint
 from osmosis_ai.gateway.errors import ApiError, UpstreamError, rollout_closed
 from osmosis_ai.gateway.headers import request_headers
+from osmosis_ai.gateway.holding import Share
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.negotiation import AgentRequest, dialects, lacks_resource
 from osmosis_ai.gateway.recordfile import Body
@@ -31,8 +39,12 @@ async def model_call(
     request: web.BaseRequest, endpoint: Endpoint, lifetime: Lifetime, resource: str
 ) -> web.StreamResponse:
     """Serve one call of ``chat/completions`` or ``responses`` and record it, however it ends."""
-    with about_rollout(endpoint.rollout_id), endpoint.ledger.call() as call:
-        return await _Exchange(request, endpoint, lifetime, call, resource).run()
+    with (
+        about_rollout(endpoint.rollout_id),
+        endpoint.holding.call() as share,
+        endpoint.ledger.call() as call,
+    ):
+        return await _Exchange(request, endpoint, lifetime, call, resource, share).run()
 
 
 class _Exchange:
@@ -43,6 +55,7 @@ class _Exchange:
         lifetime: Lifetime,
         call: OpenCall,
         resource: str,
+        share: Share,
     ) -> None:
         self._request = request
         self._endpoint = endpoint
@@ -50,6 +63,7 @@ class _Exchange:
         self._limits = endpoint.limits
         self._call = call
         self._resource = resource
+        self._share = share
         self._stream: web.StreamResponse | None = None
         self._dialect: Dialect | None = None
 
@@ -79,10 +93,13 @@ class _Exchange:
 
     async def _forward(self) -> web.StreamResponse:
         self._endpoint.ledger.admit(self._call)
-        body = await read_request(self._request, self._limits.max_request_bytes)
-        agent_request = AgentRequest(self._resource, body, parse_request(body))
+        body = await read_request(self._request, self._limits, self._share)
+        is_large = len(body) > SMALL_BYTES
+        payload = await self._aside(is_large, partial(parse_request, body))
+        agent_request = AgentRequest(self._resource, body, payload)
         self._call.received(agent_request.body, agent_request.payload)
-        for dialect in dialects(agent_request, self._endpoint):
+        ways = dialects(agent_request, self._endpoint)
+        while (dialect := await self._aside(is_large, partial(next, ways, None))) is not None:
             self._speak(dialect)
             async with self._endpoint.upstream.send(self._upstream_call(dialect)) as reply:
                 if dialect.api == "responses":
@@ -94,6 +111,12 @@ class _Exchange:
                     return await self._pass_stream(reply, dialect)
                 return await self._pass_whole(reply, dialect)
         raise AssertionError("the last dialect is one that every upstream has")
+
+    async def _aside[T](self, is_large: bool, work: Callable[[], T]) -> T:
+        """Do it in a thread where the body is large, and one at a time of the rollout's."""
+        if not is_large:
+            return work()
+        return await anyio.to_thread.run_sync(work, limiter=self._endpoint.parsing)
 
     def _speak(self, dialect: Dialect) -> None:
         """Record the call as one in this dialect."""
@@ -121,21 +144,24 @@ class _Exchange:
         )
 
     async def _pass_whole(self, reply: UpstreamReply, dialect: Dialect) -> web.StreamResponse:
-        body = await read_reply(reply.body, self._limits.max_response_bytes)
+        body = await read_reply(reply.body, self._limits.max_response_bytes, self._share)
         if reply.status >= 300:
             # Servers like to quote the key they did not accept.
             text = self._endpoint.redact(body.decode("utf-8", errors="replace"))
             self._call.response = Body(body, text)
             self._call.fail(reply.status, f"the upstream answered {reply.status}: {text}")
             return passed_reply(reply, text.encode())
-        answer = parse_reply(body)
+        is_large = len(body) > SMALL_BYTES
+        answer = await self._aside(is_large, partial(parse_reply, body))
         dialect.answer.take(answer)
         if self._call.tokens is not None:
             self._call.tokens.add(answer)
-        shown = dialect.whole(body, answer)
+        shown = await self._aside(is_large, partial(dialect.whole, body, answer))
         # What was translated is recorded as the upstream said it.
         said = body if dialect.api == "responses_as_chat" else shown
-        self._call.response = Body(said, answer if said is body else parse_reply(said))
+        if said is not body:
+            answer = await self._aside(is_large, partial(parse_reply, said))
+        self._call.response = Body(said, answer)
         return passed_reply(reply, shown)
 
     async def _pass_stream(self, reply: UpstreamReply, dialect: Dialect) -> web.StreamResponse:

@@ -11,9 +11,17 @@ from osmosis_ai.common.urls import HIDDEN, url_secrets, without_secrets
     ("url", "shown", "secrets"),
     [
         ("https://host/v1", "https://host/v1", set()),
-        ("https://me:pass%40word@host/v1", f"https://{HIDDEN}@host/v1", {"pass%40word", "pass@word"}),
+        (
+            "https://me:pass%40word@host/v1",
+            f"https://{HIDDEN}@host/v1",
+            {"pass%40word", "pass@word"},
+        ),
         ("https://sk-1@host/v1?a=b", f"https://{HIDDEN}@host/v1?a=b", {"sk-1"}),
-        ("https://host?api-version=1&api-key=k1", f"https://host?api-version=1&api-key={HIDDEN}", {"k1"}),
+        (
+            "https://host?api-version=1&api-key=k1",
+            f"https://host?api-version=1&api-key={HIDDEN}",
+            {"k1"},
+        ),
         ("https://host?accessToken=k1#f", f"https://host?accessToken={HIDDEN}#f", {"k1"}),
         ("https://host?X-Amz-Signature=k1", f"https://host?X-Amz-Signature={HIDDEN}", {"k1"}),
         ("https://host?sig=k1&sv=2", f"https://host?sig={HIDDEN}&sv=2", {"k1"}),
@@ -21,7 +29,7 @@ from osmosis_ai.common.urls import HIDDEN, url_secrets, without_secrets
         ("embedded/echo?max_tokens=3", "embedded/echo?max_tokens=3", set()),
         ("https://host/a@b?c=d@e", "https://host/a@b?c=d@e", set()),
     ],
-)  # fmt: skip
+)
 def test_what_is_taken_out(url: str, shown: str, secrets: set[str]) -> None:
     found = url_secrets(url)
     assert (found.shown, found.secrets) == (shown, secrets)

@@ -172,7 +172,7 @@ async def test_connections_over_tcp_count_for_the_rollout_whose_token_they_bring
         async with await anyio.connect_tcp(gateway.host, gateway.port) as busy:
             head = f"POST {path}/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
             await busy.send(f"{head}Authorization: Bearer {endpoint.token}\r\n\r\n{{".encode())
-            await until(lambda: endpoint.holding.held)
+            await until(lambda: endpoint.holding.held > 0)
             answer = await post(endpoint, chat("m"))
             async with gateway.open("r2", "embedded/echo") as neighbour:
                 assert (await post(neighbour, chat("m"))).status_code == 200

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import anyio
 from aiohttp import web
@@ -24,7 +25,7 @@ from osmosis_ai.gateway.holding import Share
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.negotiation import AgentRequest, dialects, lacks_resource
 from osmosis_ai.gateway.recordfile import Body
-from osmosis_ai.gateway.replies import error_reply, passed_reply
+from osmosis_ai.gateway.replies import error_reply, passed_headers, passed_reply
 from osmosis_ai.gateway.sse import Event, EventReader
 from osmosis_ai.gateway.tokens import TokenTrace
 from osmosis_ai.gateway.upstreams.base import UpstreamCall, UpstreamReply
@@ -77,7 +78,7 @@ class _Exchange:
         self._call.fail(failure.status, failure.message)
         self._endpoint.ledger.exceeded(failure)
         if self._stream is None or self._dialect is None:
-            return error_reply(failure, self._endpoint.redact)
+            return error_reply(failure, self._endpoint.hide)
         return await self._break_off(self._stream, self._dialect, failure)
 
     def _cut_off(self) -> ApiError:
@@ -150,7 +151,7 @@ class _Exchange:
             text = self._endpoint.redact(body.decode("utf-8", errors="replace"))
             self._call.response = Body(body, text)
             self._call.fail(reply.status, f"the upstream answered {reply.status}: {text}")
-            return passed_reply(reply, text.encode())
+            return passed_reply(reply, self._endpoint.hide(text).encode(), self._endpoint.hide)
         is_large = len(body) > SMALL_BYTES
         answer = await self._aside(is_large, partial(parse_reply, body))
         dialect.answer.take(answer)
@@ -162,11 +163,12 @@ class _Exchange:
         if said is not body:
             answer = await self._aside(is_large, partial(parse_reply, said))
         self._call.response = Body(said, answer)
-        return passed_reply(reply, shown)
+        shown = self._hidden(shown, is_error=answer.get("error") is not None)
+        return passed_reply(reply, shown, self._endpoint.hide)
 
     async def _pass_stream(self, reply: UpstreamReply, dialect: Dialect) -> web.StreamResponse:
         self._call.streamed = True
-        stream = web.StreamResponse(status=200, headers=reply.headers)
+        stream = web.StreamResponse(status=200, headers=passed_headers(reply, self._endpoint.hide))
         self._stream = stream
         await stream.prepare(self._request)
         reader = EventReader(self._limits.max_response_bytes)
@@ -221,7 +223,15 @@ class _Exchange:
                 self._call.saw_content()
             if self._call.tokens is not None:
                 self._call.tokens.add(chunk)
-        return dialect.passed(event, chunk)
+        is_error = chunk is not None and _says_error(chunk)
+        return self._hidden(dialect.passed(event, chunk), is_error=is_error)
+
+    def _hidden(self, shown: bytes, *, is_error: bool) -> bytes:
+        """What the agent sees: never a key, and in an error not where the upstream is."""
+        hide = self._endpoint.hide if is_error else self._endpoint.redact
+        if not hide.finds(shown):
+            return shown
+        return hide(shown.decode("utf-8", errors="replace")).encode()
 
     async def _break_off(
         self, stream: web.StreamResponse, dialect: Dialect, failure: ApiError
@@ -231,9 +241,14 @@ class _Exchange:
         stream.force_close()
         with anyio.move_on_after(_FAREWELL_SEC) as farewell, suppress(ConnectionError):
             await stream.prepare(self._request)
-            await stream.write(dialect.broken(failure, self._endpoint.redact(failure.message)))
+            await stream.write(dialect.broken(failure, self._endpoint.hide(failure.told)))
             await stream.write_eof()
         if farewell.cancelled_caught and self._request.transport is not None:
             # The agent does not read; only this ends the connection.
             self._request.transport.abort()
         return stream
+
+
+def _says_error(chunk: dict[str, Any]) -> bool:
+    """Whether an event is about a failure, in chat completions or the Responses API."""
+    return chunk.get("error") is not None or chunk.get("type") in {"error", "response.failed"}

@@ -158,6 +158,7 @@ class Gateway:
             local_url=rollout_url(self._local, rollout_id, kind),
             kind=kind,
             upstream=self._upstreams.make(upstream, api_key=api_key, limits=limits),
+            upstream_url=upstream,
             api_key=api_key,
             model=model,
             limits=limits,

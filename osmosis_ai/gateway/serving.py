@@ -75,7 +75,7 @@ async def _serve(request: web.BaseRequest, find: Callable[[], _Target]) -> web.S
             "it serves POST chat/completions, POST responses and GET models"
         )
     except ApiError as error:
-        return error_reply(error)
+        return error_reply(error, None if target is None else target.endpoint.hide)
     except ConnectionError:
         raise  # The agent left; aiohttp closes what remains.
     except Exception:

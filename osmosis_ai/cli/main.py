@@ -8,7 +8,7 @@ import typer
 
 from osmosis_ai.cli.doctor.command import doctor
 from osmosis_ai.cli.errors import INTERRUPTED, USAGE, CliError
-from osmosis_ai.cli.output import say, show_help
+from osmosis_ai.cli.output import say, show, show_help
 from osmosis_ai.cli.sandboxes import sandboxes
 from osmosis_ai.cli.trials.command import trials
 
@@ -34,7 +34,7 @@ def root(
     if version:
         from osmosis_ai import __version__
 
-        typer.echo(f"osmosis {__version__}")
+        show(f"osmosis {__version__}")
         raise typer.Exit
     show_help(context)
     return 0

@@ -1,10 +1,15 @@
-"""Printing: results to standard output, everything else to standard error."""
+"""Printing: results to standard output, everything else to standard error.
+
+All that the command prints passes here, and is made printable: it may come from a sandbox.
+"""
 
 import json
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
 import typer
+
+from osmosis_ai.common.texts import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,13 +19,25 @@ _PLAIN_WIDTH = 200
 
 def print_json(document: Any) -> None:
     """Print one JSON document, which is then all that standard output holds."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    # Between its strings JSON has no other control character, and in them an escape means the same.
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(printable(text, keep="\n") + "\n")
+
+
+def show(text: str) -> None:
+    """Print a line of a result."""
+    sys.stdout.write(f"{printable(text)}\n")
 
 
 def say(text: str) -> None:
     """Tell the person at the terminal something that is not a result."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{printable(text)}\n")
     sys.stderr.flush()
+
+
+def confirm(question: str) -> None:
+    """Ask on standard error; anything but yes ends the command."""
+    typer.confirm(printable(question), abort=True, err=True)
 
 
 def show_help(context: typer.Context) -> None:
@@ -40,11 +57,11 @@ def talk_console() -> "Console":
 
 
 def _console(file: IO[str]) -> "Console":
-    from rich.console import Console
+    from osmosis_ai.cli.console import PrintableConsole
 
     # Names and messages are somebody else's text: nothing in them is markup.
     width = None if file.isatty() else _PLAIN_WIDTH
-    return Console(file=file, width=width, highlight=False, markup=False, emoji=False)
+    return PrintableConsole(file=file, width=width, highlight=False, markup=False, emoji=False)
 
 
 def duration(seconds: float) -> str:

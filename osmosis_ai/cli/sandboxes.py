@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from osmosis_ai.cli.errors import FAILED, CliError, harbor_extra
-from osmosis_ai.cli.output import duration, print_json, result_console, say, show_help
+from osmosis_ai.cli.output import (
+    confirm,
+    duration,
+    print_json,
+    result_console,
+    say,
+    show,
+    show_help,
+)
 
 if TYPE_CHECKING:
     from harbor_backend.admin import SandboxRecord
@@ -64,7 +72,7 @@ def remove_command(
         print_json([as_json(sandbox) for sandbox in removed])
     else:
         for sandbox in removed:
-            typer.echo(f"removed {sandbox.name}")
+            show(f"removed {sandbox.name}")
         say(f"{len(removed)} of {len(chosen)} sandboxes removed.")
     return 0 if len(removed) == len(chosen) else FAILED
 
@@ -103,7 +111,7 @@ def _confirm(in_use: Sequence["SandboxRecord"]) -> None:
     what = f"{len(in_use)} of them may belong to a running engine ({in_use[0].name}, …)"
     if not sys.stdin.isatty():
         raise CliError(f"sandboxes rm: {what}; pass --yes to remove them all the same")
-    typer.confirm(f"{what}. Remove them all the same?", abort=True, err=True)
+    confirm(f"{what}. Remove them all the same?")
 
 
 async def _list() -> list["SandboxRecord"]:

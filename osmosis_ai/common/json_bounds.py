@@ -40,7 +40,8 @@ def loads_bounded(
     """
     data = document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
     check_json_bounds(data, max_bytes=max_bytes, max_items=max_items, max_depth=max_depth)
-    return json.loads(document)
+    # Of bytes the parser would guess the encoding, and in another nothing was counted.
+    return json.loads(document if isinstance(document, str) else document.decode("utf-8-sig"))
 
 
 def check_json_bounds(
@@ -51,6 +52,8 @@ def check_json_bounds(
     max_depth: int = MAX_JSON_DEPTH,
 ) -> None:
     """Refuse a document that ``loads_bounded`` would; parses nothing.
+
+    ``data`` is UTF-8: a parser that guesses must be given text.
 
     Raises:
         JSONBoundsError: as there.

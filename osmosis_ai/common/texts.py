@@ -1,5 +1,6 @@
 """Texts of a known size that every format can hold: errors and notes come from untrusted code."""
 
+import re
 from collections.abc import Iterable
 
 MAX_ERROR_CHARACTERS = 16_384
@@ -25,6 +26,36 @@ def clean_text(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # control characters, which begin every escape of a terminal
+    "\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # order, width, lines
+    "\ud800-\udfff\U000e0000-\U000e007f]"  # what no terminal can encode, and invisible tags
+)
+
+
+def printable(text: str, keep: str = "") -> str:
+    """A text that a terminal or a log shows as it is, on one line.
+
+    Control characters, line ends, overrides of the direction of writing and invisible
+    characters stand as JSON writes them (``\\u001b``); ``keep`` names those that stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNPRINTABLE.sub(
+        lambda found: found[0] if found[0] in keep else _escaped(found[0]), text
+    )
+
+
+def _escaped(character: str) -> str:
+    return {"\n": r"\n", "\r": r"\r", "\t": r"\t"}.get(character) or "".join(
+        rf"\u{unit:04x}" for unit in _utf16(character)
+    )
+
+
+def _utf16(character: str) -> memoryview:
+    return memoryview(character.encode("utf-16", "surrogatepass")[2:]).cast("H")
 
 
 def note_text(text: str) -> str:

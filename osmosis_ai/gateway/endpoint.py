@@ -1,5 +1,6 @@
 """The model endpoint of one rollout."""
 
+import logging
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -9,14 +10,20 @@ from pathlib import Path
 import anyio
 
 from osmosis_ai.common.model_calls import CallRecord, Kind
+from osmosis_ai.common.urls import url_secrets
 from osmosis_ai.gateway.capture import Capture
+from osmosis_ai.gateway.connections import Connections
+from osmosis_ai.gateway.holding import Holding
 from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.ledger import Ledger
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
+from osmosis_ai.gateway.oncelog import OnceLog
 from osmosis_ai.gateway.records import EndpointSummary
-from osmosis_ai.gateway.redaction import Redactor
+from osmosis_ai.gateway.redaction import Redactor, upstream_addresses
 from osmosis_ai.gateway.upstreams.base import Upstream
+
+_log = logging.getLogger(__name__)
 
 _FLUSH_SEC = 30.0
 """How long a disk may take; the gateway's own end waits for what is left."""
@@ -33,6 +40,10 @@ class Endpoint:
         url: OpenAI-style base URL; clients append ``/chat/completions``.
         local_url: the same for callers in this process, where ``url`` is advertised.
         token: bearer for ``url``, random, valid for this rollout only.
+        redact: takes keys out of a text; ``hide`` the upstream's address too, for the sandbox.
+        connections, holding: what its callers hold at present.
+        parsing: one large body of the rollout is parsed at a time.
+        log: says once what this rollout's callers can repeat.
     """
 
     def __init__(
@@ -43,6 +54,7 @@ class Endpoint:
         local_url: str,
         kind: Kind,
         upstream: Upstream,
+        upstream_url: str | None,
         api_key: str | None,
         model: str | None,
         limits: GatewayLimits,
@@ -61,8 +73,14 @@ class Endpoint:
         self.model = model
         self.limits = limits
         self.capture = capture
-        self.redact = Redactor([api_key, self.token])
+        known = [api_key, self.token, *url_secrets(upstream_url or "").secrets]
+        self.redact = Redactor(known)
+        self.hide = Redactor(known, upstream_addresses(upstream_url))
         self.ledger = Ledger(limits, self.redact, journal, observe)
+        self.connections = Connections(limits.max_connections)
+        self.holding = Holding(limits.max_held_bytes)
+        self.parsing = anyio.CapacityLimiter(1)
+        self.log = OnceLog(_log)
         self._listen_unix = listen_unix
         self.lifetime = Lifetime(rollout_id)
 

@@ -15,6 +15,7 @@ class ApiError(GatewayError):
         kind: OpenAI's ``error.type``.
         code: OpenAI's ``error.code``, stable and meant for programs.
         retry: what to tell clients about retrying; ``None`` leaves it to them.
+        told: what the sandbox is told instead of the message, which is the operator's.
         limit: the field of ``GatewayLimits`` that was exceeded, if one was.
     """
 
@@ -27,8 +28,10 @@ class ApiError(GatewayError):
         code: str,
         retry: bool | None = None,
         limit: str | None = None,
+        told: str | None = None,
     ) -> None:
         super().__init__(message)
+        self.told = told or message
         self.status = status
         self.message = message
         self.kind = kind
@@ -38,7 +41,7 @@ class ApiError(GatewayError):
 
     def body(self) -> dict[str, Any]:
         """The error object of an answer or of a stream's last event."""
-        return {"error": {"message": self.message, "type": self.kind, "code": self.code}}
+        return {"error": {"message": self.told, "type": self.kind, "code": self.code}}
 
 
 class UpstreamError(ApiError):
@@ -52,9 +55,10 @@ class UpstreamError(ApiError):
         code: str,
         retry: bool | None = None,
         limit: str | None = None,
+        told: str | None = None,
     ) -> None:
         super().__init__(
-            status, message, kind="upstream_error", code=code, retry=retry, limit=limit
+            status, message, kind="upstream_error", code=code, retry=retry, limit=limit, told=told
         )
 
 

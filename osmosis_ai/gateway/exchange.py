@@ -1,23 +1,32 @@
 """One model call: from the agent's request to the last byte of its answer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import anyio
 from aiohttp import web
 
 from osmosis_ai.common.log_context import about_rollout
 from osmosis_ai.common.model_calls import SERVICE_STATUSES
-from osmosis_ai.gateway.bodies import parse_reply, parse_request, read_reply, read_request
+from osmosis_ai.gateway.bodies import (
+    SMALL_BYTES,
+    parse_reply,
+    parse_request,
+    read_reply,
+    read_request,
+)
 from osmosis_ai.gateway.calls import OpenCall
 from osmosis_ai.gateway.dialect import Dialect
 from osmosis_ai.gateway.endpoint import Endpoint
 from osmosis_ai.gateway.errors import ApiError, UpstreamError, rollout_closed
 from osmosis_ai.gateway.headers import request_headers
+from osmosis_ai.gateway.holding import Share
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.negotiation import AgentRequest, dialects, lacks_resource
 from osmosis_ai.gateway.recordfile import Body
-from osmosis_ai.gateway.replies import error_reply, passed_reply
+from osmosis_ai.gateway.replies import error_reply, passed_headers, passed_reply
 from osmosis_ai.gateway.sse import Event, EventReader
 from osmosis_ai.gateway.tokens import TokenTrace
 from osmosis_ai.gateway.upstreams.base import UpstreamCall, UpstreamReply
@@ -32,8 +41,12 @@ async def model_call(
     request: web.BaseRequest, endpoint: Endpoint, lifetime: Lifetime, resource: str
 ) -> web.StreamResponse:
     """Serve one call of ``chat/completions`` or ``responses`` and record it, however it ends."""
-    with about_rollout(endpoint.rollout_id), endpoint.ledger.call() as call:
-        return await _Exchange(request, endpoint, lifetime, call, resource).run()
+    with (
+        about_rollout(endpoint.rollout_id),
+        endpoint.holding.call() as share,
+        endpoint.ledger.call() as call,
+    ):
+        return await _Exchange(request, endpoint, lifetime, call, resource, share).run()
 
 
 class _Exchange:
@@ -44,6 +57,7 @@ class _Exchange:
         lifetime: Lifetime,
         call: OpenCall,
         resource: str,
+        share: Share,
     ) -> None:
         self._request = request
         self._endpoint = endpoint
@@ -51,6 +65,7 @@ class _Exchange:
         self._limits = endpoint.limits
         self._call = call
         self._resource = resource
+        self._share = share
         self._stream: web.StreamResponse | None = None
         self._dialect: Dialect | None = None
 
@@ -65,7 +80,7 @@ class _Exchange:
         self._call.fail(failure.status, failure.message)
         self._endpoint.ledger.exceeded(failure)
         if self._stream is None or self._dialect is None:
-            return error_reply(failure, self._endpoint.redact)
+            return error_reply(failure, self._endpoint.hide)
         return await self._break_off(self._stream, self._dialect, failure)
 
     def _cut_off(self) -> ApiError:
@@ -81,10 +96,13 @@ class _Exchange:
 
     async def _forward(self) -> web.StreamResponse:
         self._endpoint.ledger.admit(self._call)
-        body = await read_request(self._request, self._limits.max_request_bytes)
-        agent_request = AgentRequest(self._resource, body, parse_request(body))
+        body = await read_request(self._request, self._limits, self._share)
+        is_large = len(body) > SMALL_BYTES
+        payload = await self._aside(is_large, partial(parse_request, body))
+        agent_request = AgentRequest(self._resource, body, payload)
         self._call.received(agent_request.body, agent_request.payload)
-        for dialect in dialects(agent_request, self._endpoint):
+        ways = dialects(agent_request, self._endpoint)
+        while (dialect := await self._aside(is_large, partial(next, ways, None))) is not None:
             self._speak(dialect)
             async with self._endpoint.upstream.send(self._upstream_call(dialect)) as reply:
                 if dialect.api == "responses":
@@ -96,6 +114,12 @@ class _Exchange:
                     return await self._pass_stream(reply, dialect)
                 return await self._pass_whole(reply, dialect)
         raise AssertionError("the last dialect is one that every upstream has")
+
+    async def _aside[T](self, is_large: bool, work: Callable[[], T]) -> T:
+        """Do it in a thread where the body is large, and one at a time of the rollout's."""
+        if not is_large:
+            return work()
+        return await anyio.to_thread.run_sync(work, limiter=self._endpoint.parsing)
 
     def _speak(self, dialect: Dialect) -> None:
         """Record the call as one in this dialect."""
@@ -123,27 +147,31 @@ class _Exchange:
         )
 
     async def _pass_whole(self, reply: UpstreamReply, dialect: Dialect) -> web.StreamResponse:
-        body = await read_reply(reply.body, self._limits.max_response_bytes)
+        body = await read_reply(reply.body, self._limits.max_response_bytes, self._share)
         if reply.status >= 300:
             # Servers like to quote the key they did not accept.
             text = self._endpoint.redact(body.decode("utf-8", errors="replace"))
             self._call.response = Body(body, text)
             self._call.upstream_failed = reply.status in SERVICE_STATUSES
             self._call.fail(reply.status, f"the upstream answered {reply.status}: {text}")
-            return passed_reply(reply, text.encode())
-        answer = parse_reply(body)
+            return passed_reply(reply, self._endpoint.hide(text).encode(), self._endpoint.hide)
+        is_large = len(body) > SMALL_BYTES
+        answer = await self._aside(is_large, partial(parse_reply, body))
         dialect.answer.take(answer)
         if self._call.tokens is not None:
             self._call.tokens.add(answer)
-        shown = dialect.whole(body, answer)
+        shown = await self._aside(is_large, partial(dialect.whole, body, answer))
         # What was translated is recorded as the upstream said it.
         said = body if dialect.api == "responses_as_chat" else shown
-        self._call.response = Body(said, answer if said is body else parse_reply(said))
-        return passed_reply(reply, shown)
+        if said is not body:
+            answer = await self._aside(is_large, partial(parse_reply, said))
+        self._call.response = Body(said, answer)
+        shown = self._hidden(shown, is_error=answer.get("error") is not None)
+        return passed_reply(reply, shown, self._endpoint.hide)
 
     async def _pass_stream(self, reply: UpstreamReply, dialect: Dialect) -> web.StreamResponse:
         self._call.streamed = True
-        stream = web.StreamResponse(status=200, headers=reply.headers)
+        stream = web.StreamResponse(status=200, headers=passed_headers(reply, self._endpoint.hide))
         self._stream = stream
         await stream.prepare(self._request)
         reader = EventReader(self._limits.max_response_bytes)
@@ -198,7 +226,15 @@ class _Exchange:
                 self._call.saw_content()
             if self._call.tokens is not None:
                 self._call.tokens.add(chunk)
-        return dialect.passed(event, chunk)
+        is_error = chunk is not None and _says_error(chunk)
+        return self._hidden(dialect.passed(event, chunk), is_error=is_error)
+
+    def _hidden(self, shown: bytes, *, is_error: bool) -> bytes:
+        """What the agent sees: never a key, and in an error not where the upstream is."""
+        hide = self._endpoint.hide if is_error else self._endpoint.redact
+        if not hide.finds(shown):
+            return shown
+        return hide(shown.decode("utf-8", errors="replace")).encode()
 
     async def _break_off(
         self, stream: web.StreamResponse, dialect: Dialect, failure: ApiError
@@ -208,7 +244,7 @@ class _Exchange:
         stream.force_close()
         with anyio.move_on_after(_FAREWELL_SEC) as farewell, suppress(ConnectionError):
             await stream.prepare(self._request)
-            await stream.write(dialect.broken(failure, self._endpoint.redact(failure.message)))
+            await stream.write(dialect.broken(failure, self._endpoint.hide(failure.told)))
             await stream.write_eof()
         if farewell.cancelled_caught and self._request.transport is not None:
             # The agent does not read; only this ends the connection.
@@ -219,3 +255,8 @@ class _Exchange:
 def _is_upstreams(error: ApiError) -> bool:
     """Whether it is the upstream's fault, which limits on what an agent asks for are not."""
     return isinstance(error, UpstreamError) and error.limit in {None, "upstream_idle_sec"}
+
+
+def _says_error(chunk: dict[str, Any]) -> bool:
+    """Whether an event is about a failure, in chat completions or the Responses API."""
+    return chunk.get("error") is not None or chunk.get("type") in {"error", "response.failed"}

@@ -1,6 +1,7 @@
 """The server, and the rollouts it serves."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,21 +19,24 @@ from osmosis_ai.gateway.addresses import (
     rollout_url,
 )
 from osmosis_ai.gateway.capture import Capture
+from osmosis_ai.gateway.connections import ConnectionBudget, Connections, descriptor_share
 from osmosis_ai.gateway.directory import Directory
 from osmosis_ai.gateway.endpoint import Endpoint
 from osmosis_ai.gateway.journal import Journal
 from osmosis_ai.gateway.lifetime import Lifetime
 from osmosis_ai.gateway.limits import GatewayLimits
+from osmosis_ai.gateway.listening import BoundedServer
 from osmosis_ai.gateway.observing import call_observer
+from osmosis_ai.gateway.oncelog import OnceLog
 from osmosis_ai.gateway.recordfile import RecordFile
 from osmosis_ai.gateway.recordwriter import RecordWriter
 from osmosis_ai.gateway.serving import serve_tcp, serve_unix
 from osmosis_ai.gateway.unix_socket import MODE, checked_socket_path
 from osmosis_ai.gateway.upstreams import Upstreams
 
-_SHUTDOWN_SEC = 1.0
+_log = logging.getLogger(__name__)
 
-type Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+_SHUTDOWN_SEC = 1.0
 
 
 class Gateway:
@@ -73,6 +77,7 @@ class Gateway:
             None if advertise_url is None else checked_base_url(advertise_url, "advertise_url")
         )
         self._directory = Directory()
+        self._budget = ConnectionBudget()
         self._is_running = False
         self._stack = AsyncExitStack()
 
@@ -92,7 +97,13 @@ class Gateway:
         async with AsyncExitStack() as stack:
             self._writer = stack.enter_context(RecordWriter())
             self._upstreams = await stack.enter_async_context(Upstreams())
-            runner = await stack.enter_async_context(_running(partial(serve_tcp, self._directory)))
+            server = BoundedServer(
+                partial(serve_tcp, self._directory),
+                Connections(descriptor_share()),
+                self._budget,
+                OnceLog(_log),
+            )
+            runner = await stack.enter_async_context(_running(server))
             await web.TCPSite(runner, self._host, self._port).start()
             self._port = runner.addresses[0][1]
             stack.push_async_callback(self._close_endpoints)
@@ -147,12 +158,13 @@ class Gateway:
             local_url=rollout_url(self._local, rollout_id, kind),
             kind=kind,
             upstream=self._upstreams.make(upstream, api_key=api_key, limits=limits),
+            upstream_url=upstream,
             api_key=api_key,
             model=model,
             limits=limits,
             capture=capture or self._capture,
             journal=self._journal(rollout_id, kind, limits),
-            listen_unix=_listen_unix,
+            listen_unix=partial(_listen_unix, self._budget),
             observe=call_observer(kind, upstream),
         )
         self._directory.add(endpoint)
@@ -190,12 +202,16 @@ class Gateway:
 
 
 @asynccontextmanager
-async def _listen_unix(endpoint: Endpoint, path: Path) -> AsyncIterator[None]:
+async def _listen_unix(
+    budget: ConnectionBudget, endpoint: Endpoint, path: Path
+) -> AsyncIterator[None]:
     # A server of its own, so that its connections end with it: a connection left open
     # by one rollout can never be taken for the next rollout's on the same path.
     checked_socket_path(path)
     lifetime = Lifetime(endpoint.rollout_id, endpoint.lifetime)
-    async with _running(partial(serve_unix, endpoint, lifetime)) as runner:
+    handler = partial(serve_unix, endpoint, lifetime)
+    server = BoundedServer(handler, endpoint.connections, budget, endpoint.log)
+    async with _running(server) as runner:
         try:
             await web.UnixSite(runner, path).start()
             path.chmod(MODE)
@@ -206,9 +222,7 @@ async def _listen_unix(endpoint: Endpoint, path: Path) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _running(handler: Handler) -> AsyncIterator[web.ServerRunner]:
-    # An agent that leaves cancels its handler, and with it the call upstream.
-    server = web.Server(handler, handler_cancellation=True, access_log=None)
+async def _running(server: BoundedServer) -> AsyncIterator[web.ServerRunner]:
     runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SEC)
     await runner.setup()
     try:

@@ -27,7 +27,18 @@ _REQUEST_ONLY = frozenset(
 )
 """About this connection, or a credential: the agent's is a placeholder or our token."""
 
-_RESPONSE_ONLY = frozenset({"set-cookie", "server", "date", "alt-svc", "www-authenticate"})
+_RESPONSE_ONLY = frozenset(
+    {
+        "set-cookie",
+        "server",
+        "date",
+        "alt-svc",
+        "www-authenticate",
+        "location",
+        "content-location",
+        "via",
+    }
+)
 """About the upstream's connection; the agent's sandbox has no business with them."""
 
 

@@ -10,6 +10,11 @@ class GatewayLimits:
     """Bounds per rollout; ``None`` means unlimited.
 
     Attributes:
+        max_connections: connections that the rollout may hold to its endpoint; one more
+            ends the oldest without a call, or is answered with 503.
+        max_held_bytes: bodies of calls in flight, together; a request beyond is refused
+            with 429, an answer with 502.
+        request_read_sec: longest that a request's body may take to arrive; then 408.
         max_request_bytes: largest request body; a larger one is answered with 413.
         max_response_bytes: largest answer held in memory, and largest single event
             of a stream; a larger one is a 502.
@@ -34,8 +39,11 @@ class GatewayLimits:
         ValueError: a bound is negative, or one that must be positive is zero.
     """
 
-    max_request_bytes: int = 64 * _MIB
-    max_response_bytes: int = 64 * _MIB
+    max_request_bytes: int = 16 * _MIB
+    max_response_bytes: int = 32 * _MIB
+    max_held_bytes: int = 128 * _MIB
+    max_connections: int = 64
+    request_read_sec: float = 60.0
     max_calls: int | None = None
     max_tokens: int | None = None
     max_concurrent: int | None = None

@@ -24,6 +24,6 @@ async def list_models(
     with lifetime.until_closed():
         async with endpoint.upstream.send(call) as reply:
             body = await read_reply(reply.body, endpoint.limits.max_response_bytes)
-        text = endpoint.redact(body.decode("utf-8", errors="replace"))
-        return passed_reply(reply, text.encode())
+        text = endpoint.hide(body.decode("utf-8", errors="replace"))
+        return passed_reply(reply, text.encode(), endpoint.hide)
     raise rollout_closed(endpoint.rollout_id)

@@ -5,6 +5,7 @@ import json
 from aiohttp import web
 
 from osmosis_ai.gateway.errors import ApiError
+from osmosis_ai.gateway.headers import Headers
 from osmosis_ai.gateway.redaction import Redactor
 from osmosis_ai.gateway.upstreams.base import UpstreamReply
 
@@ -21,6 +22,11 @@ def error_reply(error: ApiError, redact: Redactor | None = None) -> web.Response
     )
 
 
-def passed_reply(reply: UpstreamReply, body: bytes) -> web.Response:
+def passed_reply(reply: UpstreamReply, body: bytes, hide: Redactor) -> web.Response:
     """The upstream's own answer."""
-    return web.Response(status=reply.status, headers=reply.headers, body=body)
+    return web.Response(status=reply.status, headers=passed_headers(reply, hide), body=body)
+
+
+def passed_headers(reply: UpstreamReply, hide: Redactor) -> Headers:
+    """The headers of the upstream's own answer, without keys and its address."""
+    return [(name, hide(value)) for name, value in reply.headers]

@@ -12,10 +12,12 @@ from osmosis_ai.gateway.endpoint import Endpoint
 from osmosis_ai.gateway.errors import ApiError, not_found
 from osmosis_ai.gateway.exchange import model_call
 from osmosis_ai.gateway.lifetime import Lifetime
+from osmosis_ai.gateway.listening import Connection
 from osmosis_ai.gateway.models import list_models
+from osmosis_ai.gateway.oncelog import OnceLog
 from osmosis_ai.gateway.replies import error_reply
 
-_log = logging.getLogger(__name__)
+_log = OnceLog(logging.getLogger(__name__))
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ async def serve_tcp(directory: Directory, request: web.BaseRequest) -> web.Strea
         address = _addressed(request, parse_tcp_path)
         authorization = request.headers.get("Authorization")
         endpoint = directory.authorize(address, authorization)
+        connection = request.protocol
+        if isinstance(connection, Connection) and not connection.claim(endpoint.connections):
+            connection.close()
+            raise _too_many(endpoint)
         return _Target(endpoint, endpoint.lifetime, address.resource)
 
     return await _serve(request, find)
@@ -51,6 +57,7 @@ async def serve_unix(
 
 
 async def _serve(request: web.BaseRequest, find: Callable[[], _Target]) -> web.StreamResponse:
+    target: _Target | None = None
     try:
         target = find()
         with target.lifetime.handling():
@@ -68,11 +75,12 @@ async def _serve(request: web.BaseRequest, find: Callable[[], _Target]) -> web.S
             "it serves POST chat/completions, POST responses and GET models"
         )
     except ApiError as error:
-        return error_reply(error)
+        return error_reply(error, None if target is None else target.endpoint.hide)
     except ConnectionError:
         raise  # The agent left; aiohttp closes what remains.
     except Exception:
-        _log.exception("a request to the gateway failed")
+        log = _log if target is None else target.endpoint.log
+        log.exception("a request to the gateway failed")
         if request.writer.output_size:
             raise  # An answer has begun; a second one would corrupt the connection.
         return error_reply(
@@ -83,6 +91,18 @@ async def _serve(request: web.BaseRequest, find: Callable[[], _Target]) -> web.S
                 code="gateway_failed",
             )
         )
+
+
+def _too_many(endpoint: Endpoint) -> ApiError:
+    return ApiError(
+        503,
+        f"rollout {endpoint.rollout_id!r} holds too many connections to the model at once "
+        f"(GatewayLimits.max_connections is {endpoint.limits.max_connections})",
+        kind="rate_limit_error",
+        code="too_many_connections",
+        retry=True,
+        limit="max_connections",
+    )
 
 
 def _addressed(request: web.BaseRequest, parse: Callable[[str], Address | None]) -> Address:

@@ -1,6 +1,7 @@
 """Settings for a process whose main work is serving a gateway."""
 
 import gc
+import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +22,14 @@ _SWITCH_SEC = 0.0005
 up with every system call, and threads that write files would keep it for Python's own 5 ms."""
 
 
+_MOST_FILES = 65_536
+
+
 def tune_process() -> None:
     """Make collections and threads cheap for an event loop with many calls in flight.
+
+    The soft limit of open files is raised to the hard one, at most to 65,536: what all
+    rollouts may hold of connections goes by it.
 
     What was imported so far is taken out of collections, which otherwise stop the loop
     for tens of milliseconds each to look at it again. Call it once, when everything is
@@ -33,12 +40,17 @@ def tune_process() -> None:
     gc.freeze()
     gc.set_threshold(_YOUNG, *_OLDER)
     sys.setswitchinterval(_SWITCH_SEC)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextmanager
 def tuned_process() -> Iterator[None]:
     """``tune_process`` while the block runs, and as before once the last such block ended.
 
+    Only the limit of open files stays raised.
     For a server that may not be all of its process: nothing stays out of collections.
     """
     global _tuned, _before

@@ -4,11 +4,13 @@ import json
 import logging
 import os
 import sys
+import textwrap
 import traceback
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from osmosis_ai.common.log_context import log_context
+from osmosis_ai.common.texts import printable
 
 FORMAT_ENV = "OSMOSIS_LOG_FORMAT"
 
@@ -60,16 +62,28 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people; the rollout's id follows the message."""
+    """One line for people; the rollout's id follows the message.
+
+    No text can make a line of its own: line ends in it are escaped, and the lines of a
+    traceback are indented.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The record's own line, without its traceback."""
-        line = super().formatMessage(record)
+        line = printable(super().formatMessage(record))
         rollout_id = getattr(record, "rollout_id", None)
-        return f"{line} [{rollout_id}]" if rollout_id else line
+        return f"{line} [{printable(str(rollout_id))}]" if rollout_id else line
+
+    def formatException(self, ei: Any) -> str:
+        """The traceback, indented."""
+        return textwrap.indent(printable(super().formatException(ei), keep="\n"), "    ")
+
+    def formatStack(self, stack_info: str) -> str:
+        """The stack, indented."""
+        return textwrap.indent(printable(stack_info, keep="\n"), "    ")
 
 
 def configure_logs(stream: TextIO | None = None, style: str | None = None) -> None:

@@ -92,6 +92,13 @@ def test_a_hostile_document_costs_no_more_than_a_few_times_its_size(document: by
     assert most < 3 * len(document) + MIB
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16", "utf-32-be"])
+def test_no_other_encoding_is_guessed(encoding: str) -> None:
+    document = "[\u2201" + "[]," * 300_000 + "[]]"
+    with pytest.raises(ValueError, match=r"over|decode|Expecting"):
+        loads_bounded(document.encode(encoding), max_bytes=64 * MIB)
+
+
 def test_brackets_within_strings_are_text() -> None:
     text = json.dumps(["[" * 1000 + '\\"' + "," * 300_000])
 

@@ -1,5 +1,8 @@
 """Texts of a known size."""
 
+import json
+import unicodedata
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +12,7 @@ from osmosis_ai.common.texts import (
     bounded_notes,
     clean_text,
     note_text,
+    printable,
     shortened,
 )
 
@@ -53,3 +57,26 @@ def test_clean_text_is_utf_8_and_touches_nothing_else(text: str) -> None:
     assert clean_text(cleaned) == cleaned
     if not any("\ud800" <= char <= "\udfff" for char in text):
         assert cleaned == text
+
+
+@given(ANY_TEXT)
+def test_printable_text_is_one_line_that_steers_no_terminal(text: str) -> None:
+    shown = printable(text)
+    assert printable(shown) == shown
+    assert len(shown.splitlines()) <= 1
+    assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cs", "Zl", "Zp"}
+    assert not {unicodedata.bidirectional(c) for c in shown} & {
+        *("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"),
+    }
+
+
+@given(ANY_TEXT.filter(lambda text: "\\" not in text))
+def test_what_is_escaped_can_be_read_back(text: str) -> None:
+    quoted = printable(text).replace('"', r"\"")
+    assert json.loads(f'"{quoted}"') == text
+
+
+def test_what_is_printable_stays() -> None:
+    for text in ("plain", "Grüße, 世界 \U0001f600", "tab\tand\nline"):
+        assert printable(text, keep="\n\t") == text
+    assert printable("\x1b]0;t\x07\x9b\u202e\nx") == r"\u001b]0;t\u0007\u009b\u202e\nx"

@@ -148,6 +148,21 @@ async def fails(server: ModelServer, request: web.Request, body: dict[str, Any])
     return web.json_response(error, status=500)
 
 
+async def tells(
+    server: ModelServer, request: web.Request, body: dict[str, Any]
+) -> web.StreamResponse:
+    """Says the key and its own address wherever it can."""
+    text = f"key {KEY} at {server.url} on {request.host}, {request.url.host}"
+    error = {"error": {"message": text, "type": "server_error", "code": "boom"}}
+    headers = {"x-told": text, "location": server.url}
+    if body.get("stream"):
+        stream = web.StreamResponse(headers={"content-type": "text/event-stream"} | headers)
+        await stream.prepare(request)
+        await stream.write(chunk({"content": KEY}) + f"data: {json.dumps(error)}\n\n".encode())
+        return stream
+    return web.json_response(error, status=body["status"], headers=headers)
+
+
 async def garbage(server: ModelServer, request: web.Request, body: dict[str, Any]) -> web.Response:
     return web.Response(text="<html>hello</html>", content_type="text/html")
 
@@ -218,6 +233,7 @@ ANSWERS: dict[str, Answer] = {
     "lingers": lingers,
     "plain": plain,
     "slow-stream": slow_stream,
+    "tells": tells,
 }
 
 

@@ -176,16 +176,21 @@ async def test_an_answer_that_is_none_is_a_502(
     assert complaint in (call.error or "")
 
 
-async def test_an_upstream_that_is_down_is_a_502_with_its_address(gateway: Gateway) -> None:
+async def test_an_upstream_that_is_down_is_a_502_and_its_address_the_operators(
+    gateway: Gateway,
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         port = taken.getsockname()[1]
         async with gateway.open("r1", f"http://user:pw@127.0.0.1:{port}/v1") as endpoint:
             answer = await post(endpoint, chat("plain"))
+            [call] = endpoint.calls
     message = answer.json()["error"]["message"]
     assert answer.status_code == 502
-    assert f"http://127.0.0.1:{port}/v1" in message
+    assert str(port) not in message
+    assert "127.0.0.1" not in message
     assert "check that the model server is running" in message
+    assert f"http://127.0.0.1:{port}/v1" in (call.error or "")
     assert answer.headers["x-should-retry"] == "false"
 
 
@@ -254,3 +259,29 @@ async def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(
         async with gateway.open("r1", model.url, key):
             pass
     assert not key or key not in str(refused.value)
+
+
+@pytest.mark.parametrize("fields", [{"status": 500}, {"status": 200}, {"stream": True}])
+async def test_a_sandbox_hears_neither_the_key_nor_where_its_model_is(
+    gateway: Gateway, model: ModelServer, fields: dict[str, Any]
+) -> None:
+    async with gateway.open("r1", model.url, KEY) as endpoint:
+        answer = await post(endpoint, chat("tells", **fields))
+        [call] = endpoint.calls
+    seen = answer.text + str(answer.headers)
+    assert "x-told" in answer.headers
+    assert "location" not in answer.headers
+    host, _, port = model.url.removeprefix("http://").removesuffix("/v1").partition(":")
+    assert not [secret for secret in (KEY, model.url, host, port) if secret in seen]
+    assert "[MODEL SERVER]" in answer.text
+    assert KEY not in (call.error or "")
+    assert model.url in (call.error or model.url)
+
+
+async def test_keys_in_the_upstreams_url_are_hidden_too(
+    gateway: Gateway, model: ModelServer
+) -> None:
+    url = model.url.replace("http://", "http://user:a-password-of-it@") + "?api_key=a-key-of-it"
+    async with gateway.open("r1", url) as endpoint:
+        hidden = endpoint.redact("a-password-of-it a-key-of-it")
+    assert hidden == "[REDACTED] [REDACTED]"

@@ -134,3 +134,17 @@ def test_the_environment_chooses(bare_root_logger: Bare, monkeypatch: pytest.Mon
     stream = configured(bare_root_logger)
     logger.info("plain")
     assert stream.getvalue().endswith("tests.telemetry: plain\n")
+
+
+def test_a_text_makes_no_line_of_its_own(bare_root_logger: Bare) -> None:
+    lines = configured(bare_root_logger, "text")
+    forged = "x\n2026-01-01 00:00:00,000 INFO osmosis: all is well \x1b[2J\u202e"
+    try:
+        raise ValueError(forged)
+    except ValueError:
+        logger.exception("failed: %s", forged)
+    first, *traceback = lines.getvalue().splitlines()
+    assert first.endswith(r"all is well \u001b[2J\u202e")
+    assert traceback
+    assert all(line.startswith("    ") for line in traceback)
+    assert "\x1b" not in lines.getvalue()

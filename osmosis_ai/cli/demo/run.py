@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import logging
 import uuid
 
@@ -10,12 +9,14 @@ from rich.console import Console
 
 from osmosis_ai.cli.demo.jobs import Job, harbor_jobs, local_job, run_job
 from osmosis_ai.cli.demo.report import as_json, failures, progress, saved, table, verdicts
+from osmosis_ai.cli.output import print_json, result_console, talk_console
+from osmosis_ai.common.texts import printable
 from osmosis_ai.rollout.artifacts import artifact_root
 
 
 def run_demo(*, rollouts: int, n_concurrent: int, local_only: bool, json_output: bool) -> int:
     """Run it and print the result; returns the exit code, 0 when everything holds."""
-    console = Console(stderr=json_output)
+    console = talk_console() if json_output else result_console()
     logging.disable(logging.WARNING)  # the table says what failed
     without_docker = None if local_only else asyncio.run(_why_no_docker())
     run = uuid.uuid4().hex[:6]
@@ -24,11 +25,12 @@ def run_demo(*, rollouts: int, n_concurrent: int, local_only: bool, json_output:
         jobs += harbor_jobs(rollouts, run, n_concurrent)
     asyncio.run(_run(console, jobs))
     if json_output:
-        print(json.dumps(as_json(jobs), indent=2))
+        print_json(as_json(jobs))
     else:
         _print(console, jobs)
     if without_docker is not None:
-        console.print(f"[yellow]Left out: everything in containers.[/] {without_docker}")
+        console.print("Left out: everything in containers.", style="yellow", end=" ")
+        console.print(without_docker)
     return 0 if all(holds for holds, _ in verdicts(jobs)) else 1
 
 
@@ -63,9 +65,11 @@ async def _why_no_docker() -> str | None:
 def _print(console: Console, jobs: list[Job]) -> None:
     console.print(table(jobs))
     for holds, what in verdicts(jobs):
-        console.print(f"[green]ok[/]  {what}" if holds else f"[red]NO[/]  {what}", highlight=False)
+        console.print("ok" if holds else "NO", style="green" if holds else "red", end="  ")
+        console.print(what)
     for line in failures(jobs):
-        console.print(f"[red]failed[/] {line}", highlight=False, markup=False)
+        console.print("failed", style="red", end=" ")
+        console.print(printable(line))
     console.print(f"Saved under {artifact_root()}, for example:")
     for line in saved(jobs):
-        console.print(f"  {line}", highlight=False, soft_wrap=True)
+        console.print(f"  {line}", soft_wrap=True)

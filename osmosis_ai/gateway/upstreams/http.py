@@ -91,6 +91,8 @@ class HttpUpstream:
                     f"upstream {self._name} answered {response.status}, a redirect to "
                     f"{response.headers['Location']!r}; redirects are not followed, "
                     "so configure the final base URL",
+                    told="the model server sent a redirect; redirects are not followed, so "
+                    "its operator must configure the final base URL",
                     code="upstream_redirect",
                     retry=False,
                 )
@@ -163,6 +165,8 @@ class HttpUpstream:
             return UpstreamError(
                 f"cannot connect to upstream {self._name}: {reason}; "
                 "check that the model server is running and the URL is right",
+                told="cannot connect to the model server; its operator must "
+                "check that the model server is running, and finds its address in the record",
                 code="upstream_unreachable",
                 retry=False,
             )
@@ -171,10 +175,14 @@ class HttpUpstream:
                 f"upstream {self._name} was silent for {self._limits.upstream_idle_sec} s "
                 "(GatewayLimits.upstream_idle_sec)",
                 status=504,
+                told=f"the model server was silent for {self._limits.upstream_idle_sec} s "
+                "(GatewayLimits.upstream_idle_sec)",
                 code="upstream_timeout",
                 retry=False,
                 limit="upstream_idle_sec",
             )
         return UpstreamError(
-            f"upstream {self._name} broke off: {reason}", code="upstream_broke_off"
+            f"upstream {self._name} broke off: {reason}",
+            told="the model server broke off; the record of this call says why",
+            code="upstream_broke_off",
         )

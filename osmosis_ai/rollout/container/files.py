@@ -154,7 +154,7 @@ def _decode[M: BaseModel](kind: type[M], data: bytes, max_bytes: int) -> M:
     if len(data) > max_bytes:
         raise ValueError(f"{kind.__name__} holds {len(data)} bytes, at most {max_bytes} fit")
     try:
-        return kind.model_validate(json.loads(data, object_hook=_from_json))
+        return kind.model_validate(json.loads(data.decode("utf-8-sig"), object_hook=_from_json))
     except RecursionError as exc:
         raise ValueError(f"{kind.__name__} is nested too deeply") from exc
     except TypeError as exc:

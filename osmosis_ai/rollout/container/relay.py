@@ -30,6 +30,7 @@ class Relay:
     def __init__(self, socket_path: str, port: int = 0) -> None:
         self._socket_path = socket_path
         self._server = socket.create_server(("127.0.0.1", port), backlog=128)
+        self._warned = False
 
     @property
     def url(self) -> str:
@@ -63,12 +64,18 @@ class Relay:
             try:
                 gateway.connect(self._socket_path)
             except OSError as exc:
-                print(f"osmosis relay: gateway unreachable: {exc}", file=sys.stderr, flush=True)
+                self._warn(f"osmosis relay: gateway unreachable: {exc}")
                 return
             answers = threading.Thread(target=_pump, args=(gateway, client), daemon=True)
             answers.start()
             _pump(client, gateway)
             answers.join()
+
+    def _warn(self, text: str) -> None:
+        """Say it once: whoever connects could fill a log with it."""
+        if not self._warned:
+            self._warned = True
+            print(text, file=sys.stderr, flush=True)
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:

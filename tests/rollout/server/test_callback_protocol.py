@@ -263,7 +263,9 @@ async def test_callbacks_resume_after_a_crash(
     async with server_process(tmp_path, **environment) as server, client(server) as http:
         fields = called_back(trainer)
         request = waiting_body(gate) | {
-            name: fields[name] for name in fields if "callback" in name or "controller" in name
+            name: f"{fields[name]}?token=url-key" if "callback" in name else fields[name]
+            for name in fields
+            if "callback" in name or "controller" in name
         }
         assert (await http.post("/rollout", json=request)).status_code == 202
         await until(lambda: len(trainer.received) >= 2)
@@ -277,7 +279,8 @@ async def test_callbacks_resume_after_a_crash(
         await server.start()
         await asyncio.sleep(1)
     completion, grader = trainer.received
-    assert (completion.path, grader.path) == ("/completion", "/grader")
+    paths = (completion.path, grader.path)
+    assert paths == ("/completion?token=url-key", "/grader?token=url-key")
     assert json.loads(completion.body)["status"] == "success"  # the very bytes of before
     graded = json.loads(grader.body)
     assert (graded["status"], graded["err_category"]) == ("failure", None)
@@ -285,3 +288,4 @@ async def test_callbacks_resume_after_a_crash(
     assert grader.headers["Authorization"] == "Bearer controller-key"
     for path in tmp_path.rglob("rollouts.db*"):
         assert b"controller-key" not in path.read_bytes()
+        assert b"url-key" not in path.read_bytes()

@@ -76,7 +76,8 @@ async def test_what_ran_is_interrupted(server: ServerProcess, tmp_path: Path) ->
 
 async def test_what_asks_for_it_is_run_again(server: ServerProcess, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    key = {"chat_completions_url": "http://127.0.0.1:9/v1", "llm_api_key": "sk-sealed-secret"}
+    url = "http://me:sk-sealed-secret@127.0.0.1:9/v1?api_key=sk-sealed-secret"
+    key = {"chat_completions_url": url, "llm_api_key": "sk-sealed-secret"}
     request = waiting_body(gate, on_interrupt="rerun", **key)
     async with client(server) as http:
         token = await start(http, request)
@@ -163,7 +164,7 @@ async def test_a_second_signal_cuts_the_wait_and_not_the_writing(
 
 
 async def test_without_a_key_credentials_are_not_kept(tmp_path: Path) -> None:
-    key = {"chat_completions_url": "http://127.0.0.1:9/v1", "llm_api_key": "sk-unsealed-secret"}
+    key = {"chat_completions_url": "http://127.0.0.1:9/v1?api_key=sk-unsealed-secret"}
     request = waiting_body(tmp_path / "gate", on_interrupt="rerun", **key)
     async with server_process(tmp_path) as server, client(server) as http:
         token = await start(http, request)

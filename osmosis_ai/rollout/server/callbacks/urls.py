@@ -1,10 +1,13 @@
 """Which URLs the server calls back, and what of them may be logged."""
 
-import ipaddress
-
 import httpx
 
+from osmosis_ai.common.addresses import reached_addresses
+
 _LONGEST = 8192
+
+_METADATA = frozenset({"100.100.100.200", "fd00:ec2::254", "fd20:ce::254", "255.255.255.255"})
+"""Where clouds keep credentials outside the link-local networks, and the broadcast address."""
 
 
 def checked_callback_url(url: str, field: str = "completion_callback_url") -> str:
@@ -13,7 +16,8 @@ def checked_callback_url(url: str, field: str = "completion_callback_url") -> st
     Raises:
         ValueError: it is not http or https with a host, holds a user or a
             password, or names an address that no trainer listens on
-            (link-local, where clouds keep credentials; multicast; unspecified).
+            (link-local and others where clouds keep credentials; multicast;
+            unspecified), in any form that a resolver reads as one.
             The text names ``field`` and never holds the URL, whose query may be
             secret.
     """
@@ -43,10 +47,10 @@ def origin(url: str) -> str:
 
 
 def _is_closed(host: str) -> bool:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    address = mapped or address
-    return address.is_link_local or address.is_multicast or address.is_unspecified
+    return any(
+        address.is_link_local
+        or address.is_multicast
+        or address.is_unspecified
+        or str(address) in _METADATA
+        for address in reached_addresses(host)
+    )

@@ -9,6 +9,7 @@ from sqlalchemy import Select, and_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from osmosis_ai.common.urls import url_secrets
 from osmosis_ai.rollout.server.callbacks.auth import ControllerAuth
 from osmosis_ai.rollout.server.callbacks.entries import Callback, CallbackKind, Pending
 from osmosis_ai.rollout.server.store.change import Change
@@ -18,6 +19,11 @@ from osmosis_ai.rollout.server.store.writer import Writer
 
 _PENDING = "pending"
 _KEY = "controller_api_key"
+_URL = {
+    CallbackKind.COMPLETION: "completion_callback_url",
+    CallbackKind.GRADER: "grader_callback_url",
+}
+"""As in a request, whose sealed credentials a callback may be left with."""
 
 
 @dataclass(frozen=True)
@@ -103,19 +109,22 @@ class StoredCallbacks:
         self._writer = writer
         self._keys = keys
         self._server_id = server_id
-        self._unsealed: dict[tuple[str, str], ControllerAuth] = {}
+        self._unsealed: dict[tuple[str, str], tuple[str, ControllerAuth]] = {}
 
     def prepared(self, callback: Callback) -> NewCallback:
-        """What to store for a callback. A key that cannot be sealed stays in memory."""
-        key = callback.auth.api_key
-        if key is not None and not self._keys.seals:
-            self._unsealed[callback.rollout_id, callback.kind.value] = callback.auth
+        """What to store for a callback. What cannot be sealed stays in memory."""
+        key, url = callback.auth.api_key, url_secrets(callback.url)
+        credentials = {} if key is None else {_KEY: key}
+        if url.secrets:
+            credentials[_URL[callback.kind]] = callback.url
+        if credentials and not self._keys.seals:
+            self._unsealed[callback.rollout_id, callback.kind.value] = callback.url, callback.auth
         return NewCallback(
             callback.rollout_id,
             callback.kind.value,
-            callback.url,
+            url.shown,
             callback.body,
-            self._keys.seal({} if key is None else {_KEY: key}),
+            self._keys.seal(credentials),
             callback.created_at,
         )
 
@@ -147,17 +156,20 @@ class StoredCallbacks:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             return None
-        lost = None
-        auth = self._unsealed.get((rollout_id, kind.value))
-        if auth is None:
+        url, auth, lost = row.url, ControllerAuth(), None
+        if unsealed := self._unsealed.get((rollout_id, kind.value)):
+            url, auth = unsealed
+        else:
             try:
-                auth = ControllerAuth(self._keys.unseal(row.sealed).get(_KEY))
+                credentials = self._keys.unseal(row.sealed)
             except CredentialsLostError as exc:
-                auth, lost = ControllerAuth(), str(exc)
+                lost = str(exc)
+            else:
+                url, auth = credentials.get(_URL[kind], url), ControllerAuth(credentials.get(_KEY))
         return Callback(
             row.id,
             kind,
-            row.url,
+            url,
             row.body,
             auth,
             row.created_at,

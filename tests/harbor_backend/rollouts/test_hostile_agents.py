@@ -54,7 +54,11 @@ async def test_a_flood_of_output_is_bounded(make_backend: MakeBackend, artifact_
     # The runner's own descriptors are sealed, so the flood has to come through the workflow.
     outcome = await run(backend, **shell(command), grade=False)
     assert "ermission denied" in said(outcome)
-    outcome = await run(backend, "r-2", **shell("head -c 30000000 /dev/zero | tr '\\0' x"))
-    assert len(said(outcome)) == 30_000_000
+    flood = shell("head -c 30000000 /dev/zero | tr '\\0' x")
+    outcome = await run(backend, "r-2", **flood)
+    assert outcome.result.err_category == "validation_error"
+    assert "raise max_result_bytes=" in str(outcome.result.err_message)
+    larger = make_backend(agent="adversary:Act", max_result_bytes=128 * 1024**2)
+    assert len(said(await run(larger, "r-3", **flood))) == 30_000_000
     sizes = {path.name: path.stat().st_size for path in artifact_root.rglob("*") if path.is_file()}
     assert max(sizes.values()) < 9 * 1024 * 1024, sizes

@@ -30,4 +30,5 @@ async def test_strange_ids_in_a_task_of_several_services(make_backend: MakeBacke
 async def test_a_large_prompt_goes_in(make_backend: MakeBackend) -> None:
     text = "x" * 20_000_000
     prompt = [{"role": "user", "content": f"{text}\n```sh\necho fine\n```\n"}]
-    assert said(await run(make_backend(agent="adversary:Act"), prompt=prompt)) == "fine\n"
+    backend = make_backend(agent="adversary:Act", max_result_bytes=64 * 1024**2)
+    assert said(await run(backend, prompt=prompt)) == "fine\n"

@@ -31,7 +31,7 @@ def test_what_began_after_the_agent_is_found_however_late_the_look() -> None:
         try:
             mine = f"{process.pid} sleep 4321"
             assert mine in look(1.0)
-            time.sleep(1.5)
+            time.sleep(0.5)
             assert mine not in look(0.0)
             assert mine in look(0.1, delay_sec=5.0)
         finally:

@@ -209,7 +209,7 @@ def _runs(container: Any, command: str) -> bool:
     try:
         processes = container.top()["Processes"] or ()
     except docker.errors.APIError as exc:
-        if exc.status_code != 409:
-            raise
-        return False
+        if exc.status_code == 409 or "ttrpc: closed" in str(exc):  # it has ended, or just ends
+            return False
+        raise
     return any(command in row[-1] for row in processes)

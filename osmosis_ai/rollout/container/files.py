@@ -81,13 +81,17 @@ class ContainerInput(BaseModel):
 
 
 class ContainerResult(BaseModel):
-    """What one phase in a sandbox yields; the whole result crosses, nothing is projected."""
+    """What one phase in a sandbox yields; the whole result crosses, nothing is projected.
+
+    ``same_trajectory`` stands for a trajectory that is the messages, which cross once.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     version: Literal[1] = 1
     status: RolloutStatus
     sample: RolloutSample | None = None
+    same_trajectory: bool = False
     err_message: str | None = None
     err_category: RolloutErrorCategory | None = None
     warnings: list[str] = []
@@ -95,9 +99,14 @@ class ContainerResult(BaseModel):
     @classmethod
     def of(cls, result: ExecutionResult) -> "ContainerResult":
         """The container's view of a result of the execution core."""
+        sample = result.sample
+        is_same = sample is not None and sample.trajectory_messages == sample.messages
+        if sample is not None and is_same:
+            sample = sample.model_copy(update={"trajectory_messages": None})
         return cls(
             status=result.status,
-            sample=result.sample,
+            sample=sample,
+            same_trajectory=is_same,
             err_message=result.err_message,
             err_category=result.err_category,
             warnings=result.extra_fields.get("warnings", []),
@@ -114,9 +123,12 @@ class ContainerResult(BaseModel):
         """
         if self.status not in {RolloutStatus.SUCCESS, RolloutStatus.FAILURE}:
             raise ValueError(f"a sandbox cannot report the status {self.status.value!r}")
+        sample = self.sample
+        if sample is not None and self.same_trajectory:
+            sample = sample.model_copy(update={"trajectory_messages": sample.messages})
         return ExecutionResult(
             status=self.status,
-            sample=None if self.sample is None else portable_sample(self.sample, phase="A sandbox"),
+            sample=None if sample is None else portable_sample(sample, phase="A sandbox"),
             err_message=self.err_message,
             err_category=self.err_category,
             extra_fields={"warnings": bounded_notes(self.warnings)} if self.warnings else {},

@@ -124,6 +124,14 @@ def test_a_sandbox_may_claim_success_or_failure_only(status: RolloutStatus) -> N
             claimed.result()
 
 
+def test_a_trajectory_that_is_the_messages_crosses_once() -> None:
+    sample = RolloutSample(messages=[{"role": "assistant", "content": "x" * 5_000_000}])
+    result = ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
+    data = encode(ContainerResult.of(result))
+    assert len(data) < 5_100_000
+    assert decode_result(data).result() == result
+
+
 def test_a_result_has_a_largest_size() -> None:
     with pytest.raises(ValueError, match=str(MAX_RESULT_BYTES)):
         decode_result(bytes(MAX_RESULT_BYTES + 1))
